@@ -44,7 +44,7 @@ pub(crate) async fn run(
     let worker = Rc::new(worker);
     let mut tasks = JoinSet::new();
     let mut durability = pin!(worker.clone().tell_durable());
-    let mut again = pin!(worker.clone().try_again());
+    let mut again = pin!(worker.clone().retry());
     let mut more = true;
     while more || !tasks.is_empty() {
         tokio::select! {
@@ -53,7 +53,9 @@ pub(crate) async fn run(
                 None => more = false,
             },
             Ok(()) = settings.changed() => worker.adopt(settings.borrow_and_update().clone()),
-            _ = tasks.join_next(), if !tasks.is_empty() => {}
+            ended = tasks.join_next(), if !tasks.is_empty() => if let Some(Err(_)) = ended {
+                worker.shared.failed("a connection");
+            },
             () = &mut durability => {}
             () = &mut again => {}
         }

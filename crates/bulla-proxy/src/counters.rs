@@ -1,5 +1,6 @@
 //! [`Counters`]: what the proxy counts, for whoever asks.
 
+use crate::command::Unknowable;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that only grows, or that goes up and down.
@@ -34,6 +35,10 @@ pub struct Counters {
     pub turned_away: Counter,
     /// Connections that were refused before their first command: see [`Counters::refused`].
     refused: [Counter; RefusedConnection::ALL.len()],
+    /// How often no client could be accepted, as where there are no more files.
+    pub not_accepted: Counter,
+    /// How often something ended by a defect of the proxy: a connection, or a client that a thread should have served that is gone.
+    pub failed: Counter,
     /// Connections of clients to which no connection to the server could be made.
     pub unreachable: Counter,
     /// Bytes from clients, and from the server.
@@ -127,6 +132,18 @@ pub enum RefusedCommand {
     NotRelayed,
     /// A limit of the proxy does not let it pass.
     Limit,
+}
+
+impl From<Unknowable> for RefusedCommand {
+    fn from(class: Unknowable) -> Self {
+        match class {
+            Unknowable::Script => RefusedCommand::Script,
+            Unknowable::Pattern => RefusedCommand::Pattern,
+            Unknowable::Whole => RefusedCommand::Whole,
+            Unknowable::Undescribed => RefusedCommand::Undescribed,
+            Unknowable::TooMany => RefusedCommand::TooMany,
+        }
+    }
 }
 
 impl RefusedCommand {

@@ -5,10 +5,10 @@
 //!   before the erasure is acknowledged;
 //! - nobody becomes known to the log by this: a lesson waits until an entry of that person is sealed, which the command that taught it has;
 //! - nothing is written by whoever teaches or asks. What has changed is written together, a second later at most, and at the end.
-#![expect(clippy::disallowed_methods, reason = "the thread that keeps, which is joined")]
 
 use crate::counters::Counters;
 use crate::subject::{KnownKey, Learned, Unkept};
+use crate::thread;
 use crate::warnings::{Kind, Warnings};
 use bulla::{Error, ErrorKind, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Result};
 use std::collections::HashMap;
@@ -22,6 +22,9 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A file that has grown by so many bytes, and to twice what it was made with, is made anew.
 const GROWTH: u64 = 4 << 20;
+
+/// So often what is written at the end is written again because somebody was erased meanwhile.
+const MOST_ERASURES: usize = 100;
 
 /// See the module. When it is dropped, all is written.
 pub(crate) struct Keeper {
@@ -68,13 +71,7 @@ impl Keeper {
             }
             keeping.keep_all();
         };
-        let thread = std::thread::Builder::new().name("bulla-learned".to_owned()).spawn(run);
-        let thread = thread.map_err(|error| {
-            let message = format!(
-                "starting a thread for what values teach: {error}; look at the limit on threads (`ulimit -u`)"
-            );
-            Error::new(ErrorKind::Unavailable, message)
-        })?;
+        let thread = thread::start("bulla-learned".to_owned(), "for what values teach", run)?;
         Ok(Keeper { ended: Some(ended), thread: Some(thread) })
     }
 }
@@ -109,7 +106,7 @@ fn recall(records: &PersonalRecords, learned: &Learned, warnings: &Warnings) {
         }),
         Ok(_) => {}
         Err(error) => {
-            learned.forget_all();
+            learned.forget_recalled();
             warnings.once(Kind::Recalled, || {
                 format!(
                     "what values taught before cannot be read, and the keys are nobody's until their values are written again: {error}"
@@ -130,8 +127,8 @@ struct Keeping {
 }
 
 impl Keeping {
-    /// Writes what has changed, as far as the log knows whom it is about.
-    fn keep(&mut self) {
+    /// Writes what has changed, as far as the log knows whom it is about. Whether that was in the way of an erasure, and is to be done again.
+    fn keep(&mut self) -> bool {
         let dropped = self.learned.dropped();
         if dropped > 0 {
             self.warnings.once(Kind::LearnedFull, || {
@@ -140,32 +137,31 @@ impl Keeping {
                     .to_owned()
             });
         }
-        let Some(mut unkept) = self.learned.unkept() else { return };
+        let Some(mut unkept) = self.learned.unkept() else { return false };
         let is_long = self.records.length() > 2 * self.made_with + GROWTH;
         if !unkept.all && (is_long || !self.records.can_append()) {
             self.learned.keep_all_anew();
             unkept = self.learned.unkept().unwrap_or_default();
         }
-        if let Err(error) = self.write(unkept) {
-            // What of it was written nobody knows.
-            self.learned.keep_all_anew();
-            // While somebody is being erased it is a matter of a moment.
-            if error.kind() != ErrorKind::Erased {
-                self.counters.unkept.add(1);
-                self.warnings.once(Kind::Unkept, || {
-                    format!(
-                        "what values teach cannot be written down, and would be lost with the proxy: {error}"
-                    )
-                });
-            }
+        let Err(error) = self.write(unkept) else { return false };
+        // What of it was written nobody knows.
+        self.learned.keep_all_anew();
+        if error.kind() == ErrorKind::Erased {
+            return true;
         }
+        self.counters.unkept.add(1);
+        self.warnings.once(Kind::Unkept, || {
+            format!("what values teach cannot be written down, and would be lost with the proxy: {error}")
+        });
+        false
     }
 
     /// The same at the end, once nothing is learned any more: what waits for its entries, too.
     fn keep_all(&mut self) {
         // Where this fails, the log says so.
         let _ = self.records.settle();
-        self.keep();
+        // Each time somebody else is being erased, which is a matter of a moment.
+        (0..MOST_ERASURES).any(|_| !self.keep());
     }
 
     fn write(&mut self, Unkept { all, known, forgotten }: Unkept) -> Result<()> {

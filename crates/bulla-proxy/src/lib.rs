@@ -33,6 +33,7 @@ pub mod session;
 mod settings;
 mod stream;
 pub mod subject;
+mod thread;
 pub mod tls;
 mod upstream;
 pub mod warnings;

@@ -85,16 +85,23 @@ impl Listeners {
             }
             None => std::future::pending().await,
         };
-        for worker in workers.iter().cycle() {
+        let mut turns = workers.iter().cycle();
+        loop {
             let accepted: std::io::Result<_> = tokio::select! {
                 accepted = tcp() => accepted,
                 accepted = unix() => accepted,
                 _ = stopped.wait_for(Ending::has_begun) => return,
             };
-            let Ok(stream) = accepted else {
-                // Of files there are none left, or the client is gone: the next one may have more luck, a little later.
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-                continue;
+            let stream = match accepted {
+                Ok(stream) => stream,
+                Err(error) => {
+                    counters.not_accepted.add(1);
+                    let told = || format!("a client could not be accepted: {error}");
+                    shared.warnings.once(Kind::NotAccepted, told);
+                    // Of files there are none left, or the client is gone: the next one may have more luck, a little later.
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                    continue;
+                }
             };
             counters.accepted.add(1);
             let most = settings.borrow().limits.clients as u64;
@@ -108,8 +115,17 @@ impl Listeners {
                 continue;
             }
             counters.clients.add(1);
-            // A worker ends after this alone.
-            let _ = worker.send(Client { stream, counted: Counted(counters.clone()) });
+            let mut client = Client { stream, counted: Counted(counters.clone()) };
+            for worker in turns.by_ref().take(workers.len()) {
+                match worker.send(client) {
+                    Ok(()) => break,
+                    // A worker ends after this alone, but for a defect: the others go on.
+                    Err(mpsc::error::SendError(back)) => {
+                        client = back;
+                        shared.failed("a thread that serves clients");
+                    }
+                }
+            }
         }
     }
 }
@@ -146,5 +162,52 @@ fn remove_left_over(path: &Path, server: &UpstreamPlace) {
     };
     if !is_servers && is_socket && refused() {
         let _ = std::fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::CommandTable;
+    use crate::counters::Counters;
+    use crate::settings::Lasting;
+    use crate::subject::Learned;
+    use crate::warnings::Warnings;
+    use bulla::environment::Environment;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn clients_of_a_thread_that_has_failed_are_served_by_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let text = format!("[log]\ndirectory = \"audit\"\n[listen]\nunix = {socket:?}\n");
+        let config = Config::parse(text.as_bytes()).unwrap();
+        let (counters, warnings) = (Arc::<Counters>::default(), Arc::new(Warnings::new(Arc::new(|_, _| {}))));
+        let lasting = Lasting {
+            table: CommandTable::pinned(),
+            digest_key: [0; 32],
+            learned: Arc::new(Learned::new(1 << 20)),
+            counters: counters.clone(),
+            warnings: warnings.clone(),
+        };
+        let (_renewed, settings) = watch::channel(Arc::new(Settings::new(&config, &lasting).unwrap()));
+        let clock = Environment::default().clock;
+        let shared = Arc::new(Shared { counters: counters.clone(), warnings, clock });
+        let (_stop, stopped) = watch::channel(Ending::NotYet);
+        let (serves, mut served) = mpsc::unbounded_channel();
+        let (failed, _) = mpsc::unbounded_channel();
+        crate::runtime::new().unwrap().block_on(async {
+            let listeners = Listeners::bind(&config).await.unwrap();
+            let workers = [failed, serves];
+            let mut accept = std::pin::pin!(listeners.accept(&workers, settings, shared, stopped));
+            for _ in 0..4 {
+                let _client = UnixStream::connect(&socket).unwrap();
+                tokio::select! {
+                    () = &mut accept => panic!("nobody stopped it"),
+                    client = served.recv() => assert!(client.is_some()),
+                }
+            }
+        });
+        assert!(counters.failed.get() > 0 && counters.accepted.get() == 4);
     }
 }

@@ -1,5 +1,4 @@
 //! [`Observation`]: what is told of the proxy over HTTP, and the thread that tells it.
-#![expect(clippy::disallowed_methods, reason = "the thread that tells, which is joined")]
 
 use crate::config::Unrecordable;
 use crate::counters::{Counter, Counters, RefusedCommand, RefusedConnection};
@@ -8,6 +7,7 @@ use crate::metrics::{Distribution, Histogram, Metric, Value};
 use crate::served::{Observed, Served};
 use crate::settings::Settings;
 use crate::subject::Learned;
+use crate::thread;
 use bulla::{Error, ErrorKind, Result, Watch};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,12 +29,18 @@ pub(crate) struct Observation {
 /// What is counted and never becomes less: its name, what it is, and where it is counted.
 type Counted = (&'static str, &'static str, fn(&Counters) -> &Counter);
 
-const COUNTED: [Counted; 15] = [
+const COUNTED: [Counted; 17] = [
     ("bulla_proxy_connections_total", "Connections that were accepted.", |it| &it.accepted),
     (
         "bulla_proxy_turned_away_total",
         "Connections that were turned away because there were too many clients.",
         |it| &it.turned_away,
+    ),
+    ("bulla_proxy_not_accepted_total", "How often no client could be accepted.", |it| &it.not_accepted),
+    (
+        "bulla_proxy_failed_total",
+        "Connections, and clients of a thread, that ended by a defect of the proxy.",
+        |it| &it.failed,
     ),
     ("bulla_proxy_unreachable_total", "Connections for which the server could not be reached.", |it| {
         &it.unreachable
@@ -265,12 +271,7 @@ impl MetricsServer {
                 }
             });
         };
-        let thread = std::thread::Builder::new().name("bulla-metrics".to_owned()).spawn(run);
-        let thread = thread.map_err(|error| {
-            let message =
-                format!("starting a thread for metrics: {error}; look at the limit on threads (`ulimit -u`)");
-            Error::new(ErrorKind::Unavailable, message)
-        })?;
+        let thread = thread::start("bulla-metrics".to_owned(), "for metrics", run)?;
         Ok(Serving { address, ended: Some(ended), thread: Some(thread) })
     }
 }

@@ -1,5 +1,4 @@
 //! [`Proxy`]: listens, and has workers relay.
-#![expect(clippy::disallowed_methods, reason = "the threads of a proxy, each of which is joined")]
 
 use crate::clients;
 use crate::command::NoTable;
@@ -13,9 +12,10 @@ use crate::observation::{MetricsServer, Observation, Serving};
 use crate::recorder::Recorder;
 use crate::settings::{Lasting, Settings, connector};
 use crate::subject::Learned;
+use crate::thread;
 use crate::upstream::{self, Described};
 use crate::warnings::{Warn, Warnings};
-use crate::worker::{Gathering, Shared, Worker};
+use crate::worker::{CommitDelay, Shared, Worker};
 use bulla::environment::Environment;
 use bulla::{Error, ErrorKind, Log, Result};
 use std::net::SocketAddr;
@@ -157,7 +157,7 @@ impl Proxy {
         let workers =
             config.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
         let changed = (0..workers).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
-        let gathering = Arc::new(Gathering::new(changed.clone()));
+        let delay = Arc::new(CommitDelay::new(changed.clone()));
         let mut senders = Vec::new();
         for (number, changed) in changed.into_iter().enumerate() {
             let nudge = changed.clone();
@@ -169,10 +169,10 @@ impl Proxy {
             let runtime = crate::runtime::new()?;
             let (sender, accepted) = mpsc::unbounded_channel();
             senders.push(sender);
-            let (shared, settings, stopped, gathering) =
-                (shared.clone(), settings.clone(), stopped.clone(), gathering.clone());
+            let (shared, settings, stopped, delay) =
+                (shared.clone(), settings.clone(), stopped.clone(), delay.clone());
             proxy.spawn(format!("bulla-proxy-{number}"), move || {
-                let worker = Worker::new(shared, first, recorder, gathering, changed, waits);
+                let worker = Worker::new(shared, first, recorder, delay, changed, waits);
                 LocalSet::new().block_on(&runtime, clients::run(worker, accepted, settings, stopped));
             })?;
         }
@@ -226,13 +226,7 @@ impl Proxy {
     }
 
     fn spawn(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<()> {
-        let thread = std::thread::Builder::new().name(name).spawn(run).map_err(|error| {
-            let message = format!(
-                "starting a thread of the proxy: {error}; look at the limit on threads (`ulimit -u`)"
-            );
-            Error::new(ErrorKind::Unavailable, message)
-        })?;
-        self.threads.push(thread);
+        self.threads.push(thread::start(name, "of the proxy", run)?);
         Ok(())
     }
 }

@@ -7,9 +7,9 @@
 
 use crate::counters::RefusedConnection;
 use crate::entrance::{FirstBytes, refusal};
-use crate::session::{Ended, Session, Ticket};
+use crate::session::{Ended, Session};
 use crate::stream::Stream;
-use crate::worker::Worker;
+use crate::worker::{Awaited, Worker};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -29,8 +29,7 @@ pub(crate) struct Relay {
     worker: Rc<Worker>,
     /// Of which of the worker's settings the session knows.
     generation: u64,
-    /// For what this waits already.
-    awaited: Ticket,
+    awaited: Awaited,
     /// The last time of want of memory of which it waits for the end.
     paused_in: u64,
     /// Whether anything came or left since it was asked last.
@@ -129,7 +128,7 @@ impl Relay {
             first_bytes,
             worker,
             generation,
-            awaited: 0,
+            awaited: Awaited::default(),
             paused_in: 0,
             active: true,
             draining: false,
@@ -146,7 +145,7 @@ impl Relay {
         while self.step(cx)? {
             (self.active, self.moved) = (true, true);
         }
-        self.worker.look_after();
+        self.worker.request_retry();
         self.client.flush(cx);
         self.server.flush(cx);
         if self.client.shut {
@@ -183,10 +182,10 @@ impl Relay {
     /// Tells the client, as far as it takes that at once, that what it waits for was not recorded.
     pub(crate) fn tell_unrecorded(&mut self, cx: &mut Context<'_>) {
         let Relay { client, session, worker, .. } = self;
-        let come = worker.come_for(session.to_client.waits_for(), worker.come());
-        session.to_client.ready(come);
+        let released = worker.released_for(session.to_client.waits_for(), worker.released());
+        session.to_client.ready(released);
         session.tell_unrecorded();
-        client.write(cx, session.to_client.ready(come));
+        client.write(cx, session.to_client.ready(released));
         client.flush(cx);
     }
 
@@ -194,7 +193,7 @@ impl Relay {
     pub(crate) fn end(mut self) {
         let now = self.worker.now();
         self.session.end(now, &mut *self.worker.recorder_now());
-        self.worker.look_after();
+        self.worker.request_retry();
     }
 
     /// Moves what can be moved. Whether anything could.
@@ -220,20 +219,22 @@ impl Relay {
                 })
             })?;
         }
-        let come = worker.come();
-        let come_for_server = worker.come_for(session.to_server.waits_for(), come);
-        let written = server.write(cx, session.to_server.ready(come_for_server));
+        let released = worker.released();
+        let released_to_server = worker.released_for(session.to_server.waits_for(), released);
+        let written = server.write(cx, session.to_server.ready(released_to_server));
         session.to_server.leave(written);
         moved |= written > 0;
         let waits = worker.is_full() && session.awaits_entries();
         if !server.ended && !waits && session.wants_server() {
             moved |= server.read(cx, worker, |bytes| {
                 counters.from_server.add(bytes.len() as u64);
+                // Not before it came: what the server did in between would seem to have been done after the reply.
+                let now = worker.now();
                 session.from_server(bytes, now, &mut *worker.recorder_now())
             })?;
         }
-        let come_for_client = worker.come_for(session.to_client.waits_for(), worker.come());
-        let written = client.write(cx, session.to_client.ready(come_for_client));
+        let released_to_client = worker.released_for(session.to_client.waits_for(), worker.released());
+        let written = client.write(cx, session.to_client.ready(released_to_client));
         session.to_client.leave(written);
         moved |= written > 0;
         Ok(moved && !client.shut)
@@ -280,12 +281,15 @@ impl Relay {
         if tickets.into_iter().flatten().any(|ticket| self.worker.has_lost(ticket)) {
             return Poll::Ready(Err(Ended::Unrecorded));
         }
+        let ticket = self.session.ticket();
+        if ticket > 0 && ticket <= self.worker.durable_up_to() && !self.worker.has_lost(ticket) {
+            // Of old losses not each is known later on.
+            self.session.forget_ticket();
+        }
         // Whatever waits for nothing, waits for the side that it goes to.
-        let come = self.worker.come();
-        let ticket = tickets.into_iter().flatten().filter(|ticket| *ticket > come).min();
-        if let Some(ticket) = ticket.filter(|ticket| *ticket != self.awaited) {
-            self.worker.wake_at(ticket, cx.waker());
-            self.awaited = ticket;
+        let released = self.worker.released();
+        if let Some(ticket) = tickets.into_iter().flatten().filter(|ticket| *ticket > released).min() {
+            self.worker.wake_at(ticket, &self.awaited, cx.waker());
         }
         Poll::Pending
     }

@@ -48,16 +48,7 @@ impl Settings {
         refuse_renamed(config, table)?;
         let rules = Rules::new(config.rules.clone(), config.default_subject.clone(), *digest_key);
         Ok(Settings {
-            context: Arc::new(session::Context {
-                table: table.clone(),
-                policy: config.policy,
-                limits: config.limits,
-                mode: config.mode,
-                unfollowable: config.unfollowable,
-                record_values: config.record_values,
-                learns: rules.learns(),
-                digest_key: *digest_key,
-            }),
+            context: Arc::new(session::Context::new(config, table.clone(), *digest_key)),
             recording: Arc::new(Recording {
                 rules,
                 learned: learned.clone(),

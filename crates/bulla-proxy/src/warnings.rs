@@ -28,10 +28,14 @@ pub enum Kind {
     Unkept,
     /// What values taught is forgotten for want of room.
     LearnedFull,
+    /// No client could be accepted.
+    NotAccepted,
+    /// Something ended by a defect of the proxy.
+    Failed,
 }
 
 impl Kind {
-    const ALL: usize = Kind::LearnedFull as usize + 1;
+    const ALL: usize = Kind::Failed as usize + 1;
 
     /// In one word, for programs.
     pub fn name(self) -> &'static str {
@@ -47,6 +51,8 @@ impl Kind {
             Kind::Recalled => "recalled",
             Kind::Unkept => "unkept",
             Kind::LearnedFull => "learned_full",
+            Kind::NotAccepted => "not_accepted",
+            Kind::Failed => "failed",
         }
     }
 }

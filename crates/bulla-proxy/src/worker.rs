@@ -1,7 +1,7 @@
 //! [`Worker`]: what the connections of one thread have in common.
 //!
 //! Each worker has a recorder of its own, and a task that wakes whoever waits for entries to be durable, and sends what they wait for
-//! on its way: see [`Gathering`].
+//! on its way: see [`CommitDelay`].
 
 use crate::config::{Mode, Unrecordable};
 use crate::counters::{Counters, RefusedConnection};
@@ -34,6 +34,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Counts a defect of the proxy by which something ended, and warns of the first one.
+    pub(crate) fn failed(&self, what: &str) {
+        self.counters.failed.add(1);
+        self.warnings.once(Kind::Failed, || {
+            format!(
+                "{what} ended by a defect of the proxy: what clients did there at last may not be recorded"
+            )
+        });
+    }
+
     /// Counts a connection that was refused, and warns of the first one of its kind.
     pub(crate) fn refused(&self, why: RefusedConnection, what: impl FnOnce() -> String) {
         let kind = match why {
@@ -46,13 +56,13 @@ impl Shared {
     }
 }
 
-/// Who waits for entries to be durable, of all workers together.
+/// Delays the next sync until it is worth it, by who waits for entries to be durable, of all workers together: group commit.
 ///
 /// Connections that a sync released are soon back with their next commands. Whoever came while it went on would, sent on its way at once,
 /// be alone in the next one, and those that were released in the one after it: each would wait for two. So the next group waits until as
 /// many are there as were before, for a part of the time at most that a sync takes.
 #[derive(Default)]
-pub(crate) struct Gathering {
+pub(crate) struct CommitDelay {
     waiting: AtomicUsize,
     /// How many are expected to wait before it is worth a sync.
     expected: AtomicUsize,
@@ -60,13 +70,13 @@ pub(crate) struct Gathering {
     complete: Vec<Arc<Notify>>,
 }
 
-/// Gathering is not worth it where a sync is faster than this, which is what timers can tell.
+/// Delaying a sync is not worth it where a sync is faster than this, which is what timers can tell.
 const FAST: u64 = 1_000_000;
 
-impl Gathering {
+impl CommitDelay {
     /// Of workers that are told in this way that they have something to do.
     pub(crate) fn new(workers: Vec<Arc<Notify>>) -> Self {
-        Gathering { complete: workers, ..Gathering::default() }
+        CommitDelay { complete: workers, ..CommitDelay::default() }
     }
 
     fn wait(&self) {
@@ -78,9 +88,9 @@ impl Gathering {
 
     fn release(&self, count: usize) {
         let before = self.waiting.fetch_sub(count, Ordering::Relaxed);
-        // Clients that have left are waited for a few times more, and less each time.
+        // Clients that have left are waited for a few times more, and less each time, until only those are that come.
         let expected = self.expected.load(Ordering::Relaxed);
-        self.expected.store(before.max(expected - expected / 4), Ordering::Relaxed);
+        self.expected.store(before.max(expected - expected.div_ceil(4)), Ordering::Relaxed);
     }
 
     fn is_complete(&self) -> bool {
@@ -93,9 +103,13 @@ struct Waiting {
     /// Until so many are.
     ticket: Ticket,
     waker: Waker,
+    awaited: Awaited,
     /// Since when, by the steady clock.
     since: u64,
 }
+
+/// The ticket for which a connection waits to be woken; 0 where it waits for none, as once it was woken.
+pub(crate) type Awaited = Rc<Cell<Ticket>>;
 
 /// See the module.
 pub(crate) struct Worker {
@@ -111,7 +125,7 @@ pub(crate) struct Worker {
     waiting: RefCell<Vec<Waiting>>,
     /// How long they waited.
     waits: Arc<Histogram>,
-    gathering: Arc<Gathering>,
+    delay: Arc<CommitDelay>,
     /// Has something to say: more is durable, or somebody waits for it.
     changed: Arc<Notify>,
     /// Who waits for memory of the log.
@@ -119,7 +133,7 @@ pub(crate) struct Worker {
     /// Which time it is, from 1 on, that the log has none.
     wants: Cell<u64>,
     /// Has something to say: the log does not take everything.
-    hampered: Notify,
+    retry: Notify,
 }
 
 impl Worker {
@@ -128,7 +142,7 @@ impl Worker {
         shared: Arc<Shared>,
         settings: Arc<Settings>,
         recorder: Recorder,
-        gathering: Arc<Gathering>,
+        delay: Arc<CommitDelay>,
         changed: Arc<Notify>,
         waits: Arc<Histogram>,
     ) -> Self {
@@ -141,11 +155,11 @@ impl Worker {
             room: RefCell::new(vec![0; READ].into_boxed_slice()),
             waiting: RefCell::default(),
             waits,
-            gathering,
+            delay,
             changed,
             paused: RefCell::default(),
             wants: Cell::new(1),
-            hampered: Notify::new(),
+            retry: Notify::new(),
         }
     }
 
@@ -192,7 +206,7 @@ impl Worker {
 
     /// Up to which ticket whatever waits may go on, but for what was lost: as far as entries are durable, or where nothing waits for
     /// that, as far as the log has taken them. Without end where the log takes nothing, and commands may pass without.
-    pub(crate) fn come(&self) -> Ticket {
+    pub(crate) fn released(&self) -> Ticket {
         let (settings, recorder) = (self.settings.borrow(), self.recorder.borrow());
         match (settings.unrecordable, settings.context.mode) {
             (Unrecordable::Pass, _) if !recorder.is_taking() => Ticket::MAX,
@@ -202,10 +216,15 @@ impl Worker {
     }
 
     /// The same for something that waits for the tickets from `first` on: no further than to one that was lost.
-    pub(crate) fn come_for(&self, first: Option<Ticket>, come: Ticket) -> Ticket {
+    pub(crate) fn released_for(&self, first: Option<Ticket>, released: Ticket) -> Ticket {
         let lost =
             first.filter(|_| self.heeds_losses()).and_then(|first| self.durable.losses().first_from(first));
-        lost.map_or(come, |lost| come.min(lost - 1))
+        lost.map_or(released, |lost| released.min(lost - 1))
+    }
+
+    /// Up to which ticket entries are durable, but for what was lost.
+    pub(crate) fn durable_up_to(&self) -> Ticket {
+        self.durable.ticket()
     }
 
     /// Whether the entry that is waited for was lost, and may not be.
@@ -222,10 +241,9 @@ impl Worker {
         self.recorder.borrow().is_full()
     }
 
-    /// Whether something is to be tried again ([`Worker::try_again`]).
-    pub(crate) fn is_hampered(&self) -> bool {
-        let recorder = self.recorder.borrow();
-        recorder.is_full() || !recorder.is_taking()
+    /// Whether something is to be tried again ([`Worker::retry`]).
+    pub(crate) fn has_to_retry(&self) -> bool {
+        self.recorder.borrow().has_to_retry()
     }
 
     /// Wakes somebody once the log has memory again. `known` is the time of want for which it is known already.
@@ -237,17 +255,17 @@ impl Worker {
     }
 
     /// Says that something may have to be tried again.
-    pub(crate) fn look_after(&self) {
-        if self.is_hampered() {
-            self.hampered.notify_one();
+    pub(crate) fn request_retry(&self) {
+        if self.has_to_retry() {
+            self.retry.notify_one();
         }
     }
 
     /// Tries again what the log did not take, as long as that is so. Never ends.
-    pub(crate) async fn try_again(self: Rc<Self>) {
+    pub(crate) async fn retry(self: Rc<Self>) {
         loop {
-            self.hampered.notified().await;
-            while self.is_hampered() {
+            self.retry.notified().await;
+            while self.has_to_retry() {
                 tokio::time::sleep(if self.is_full() { FULL } else { TAKES_NOTHING }).await;
                 self.recorder().try_again();
                 if !self.is_full() {
@@ -264,17 +282,20 @@ impl Worker {
         self.recorder().finish();
     }
 
-    /// Wakes somebody once so many entries are durable, and sees to it that they become so.
-    pub(crate) fn wake_at(&self, ticket: Ticket, waker: &Waker) {
-        let (waker, since) = (waker.clone(), self.now());
-        self.waiting.borrow_mut().push(Waiting { ticket, waker, since });
-        self.gathering.wait();
+    /// Wakes a connection once so many entries are durable, unless it waits for that already, and sees to it that they become so.
+    pub(crate) fn wake_at(&self, ticket: Ticket, awaited: &Awaited, waker: &Waker) {
+        if awaited.replace(ticket) == ticket {
+            return;
+        }
+        let (awaited, waker, since) = (awaited.clone(), waker.clone(), self.now());
+        self.waiting.borrow_mut().push(Waiting { ticket, waker, awaited, since });
+        self.delay.wait();
         self.changed.notify_one();
     }
 
     /// Wakes those who wait, and sends what they wait for on its way. Never ends.
     pub(crate) async fn tell_durable(self: Rc<Self>) {
-        // When the last group went on its way, how long it took, and until when the next one gathers.
+        // When the last group went on its way, how long it took, and until when the next one is delayed.
         let (mut sent, mut took, mut until) = (None, 0, None::<Instant>);
         loop {
             let late = match until {
@@ -292,10 +313,11 @@ impl Worker {
                 took = self.now().saturating_sub(sent);
             }
             self.recorder().look_at_failures();
+            self.request_retry();
             self.wake();
             if self.waiting.borrow().is_empty() || self.durable.is_on_its_way() {
                 until = None;
-            } else if late || took < FAST || self.gathering.is_complete() {
+            } else if late || took < FAST || self.delay.is_complete() {
                 (sent, until) = (Some(self.now()), None);
                 self.recorder().flush();
             } else if until.is_none() {
@@ -306,20 +328,27 @@ impl Worker {
 
     /// Wakes those whose wait is over.
     fn wake(&self) {
-        let come = self.come();
+        let released = self.released();
         let mut waiting = self.waiting.borrow_mut();
         let before = waiting.len();
         let now = self.now();
-        waiting.retain(|Waiting { ticket, waker, since }| {
-            let waits = *ticket > come && !self.has_lost(*ticket);
+        waiting.retain(|Waiting { ticket, waker, awaited, since }| {
+            let waits = *ticket > released && !self.has_lost(*ticket);
             if !waits {
                 self.waits.observe(Duration::from_nanos(now.saturating_sub(*since)));
+                // What is awaited may have to be awaited again, where the log took nothing for a while.
+                if awaited.get() == *ticket {
+                    awaited.set(0);
+                }
                 waker.wake_by_ref();
             }
             waits
         });
         if waiting.len() < before {
-            self.gathering.release(before - waiting.len());
+            self.delay.release(before - waiting.len());
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,16 +129,7 @@ impl Embedded {
 
     fn make_config(&self) -> Result<(), Failure> {
         let path = self.config();
-        let quoted = |path: &Path| {
-            let text = path.to_str().map(serde_json::to_string);
-            let quoted = text.and_then(Result::ok).filter(|quoted| !quoted.contains('\u{7f}'));
-            quoted.ok_or_else(|| {
-                let message = format!("{} cannot be written in TOML: take a path in UTF-8", path.display());
-                Failure::usage(message)
-            })
-        };
-        let (log, socket) = (quoted(&self.log())?, quoted(&self.socket())?);
-        let text = RULES.replace("LOG", &log).replace("SOCKET", &socket);
+        let text = configuration(&self.log(), &self.socket())?;
         match new_file::make(&path, text.as_bytes()) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 Err(Failure::new(Exit::Environment, format!("{}: {error}", path.display())))
@@ -148,11 +139,46 @@ impl Embedded {
     }
 }
 
+/// The configuration with these paths in it.
+fn configuration(log: &Path, socket: &Path) -> Result<String, Failure> {
+    let (log, socket) = (quoted(log)?, quoted(socket)?);
+    let line = |line: &str| match line {
+        "directory = LOG" => format!("directory = {log}\n"),
+        "unix = SOCKET" => format!("unix = {socket}\n"),
+        _ => format!("{line}\n"),
+    };
+    Ok(RULES.lines().map(line).collect())
+}
+
+/// A path as a string of TOML.
+fn quoted(path: &Path) -> Result<String, Failure> {
+    // JSON escapes what TOML has to have escaped, but for this one character.
+    let text = path.to_str().and_then(|text| serde_json::to_string(text).ok());
+    text.map(|text| text.replace('\u{7f}', "\\u007f")).ok_or_else(|| {
+        Failure::usage(format!("{} cannot be written in TOML: take a path in UTF-8", path.display()))
+    })
+}
+
 fn mode(config: &Config) -> &'static str {
     use bulla_proxy::config::Mode;
     match config.mode {
         Mode::Async => "async",
         Mode::BeforeReply => "before-reply",
         Mode::BeforeSend => "before-send",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_stands_in_the_configuration_as_it_is() {
+        for name in ["trial", "SOCKETdir", "LOG", "a \"b\"\\c", "unix = SOCKET", "\u{e4}\u{7f}\t\n"] {
+            let (log, socket) =
+                (Path::new("/").join(name).join("audit"), Path::new("/").join(name).join("socket"));
+            let config = Config::parse(configuration(&log, &socket).unwrap().as_bytes()).unwrap();
+            assert_eq!((config.log.directory, config.upstream.place), (log, UpstreamPlace::Unix(socket)));
+        }
     }
 }

@@ -11,7 +11,8 @@ mod tests;
 
 pub use network::Network;
 
-use crate::command::Unknowable;
+use crate::command::{Effect, Unknowable};
+use crate::counters::RefusedCommand;
 use crate::subject::Rule;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -241,6 +242,14 @@ impl Policy {
             Unknowable::Undescribed => self.undescribed,
             Unknowable::TooMany => self.too_many,
         }
+    }
+
+    /// By which key of this a command is refused, if by any.
+    pub fn refusal(&self, effect: &Effect) -> Option<RefusedCommand> {
+        if effect.administrative && self.administrative == Treatment::Refuse {
+            return Some(RefusedCommand::Administrative);
+        }
+        effect.unknowable.filter(|class| self.of(*class) == Treatment::Refuse).map(RefusedCommand::from)
     }
 }
 

@@ -12,13 +12,13 @@ mod tests;
 pub use show::table;
 
 use crate::command::{Class, CommandTable, Effect, Unknowable};
-use crate::config::{Config, Policy, Treatment};
+use crate::config::Config;
+use crate::counters::RefusedCommand;
 use crate::monitor::{Client, Monitor, MonitorError, Seen};
 use crate::recorder::learning;
-use crate::resp::{Arguments, Limits, Requests};
-use crate::session::CarriedOut;
-use crate::subject::{Answer, Key, Learned, Rules, Whose};
-use bulla_proof::entry::MAX_STRING;
+use crate::resp::{Arguments, Requests};
+use crate::session::{CarriedOut, Context};
+use crate::subject::{Answer, Key, Learned, Rules, Span, Whose};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
@@ -37,7 +37,7 @@ pub struct Row {
     pub database: u32,
     /// The command in small letters; as the client wrote it, where the table does not have it.
     pub command: String,
-    /// The entry's word for what is done.
+    /// The entry's word for what is done; of what would be refused, the one of the entry that there would be otherwise.
     pub operation: String,
     /// The key in the form that it has in entries; none where no key is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct Row {
     pub fate: Fate,
     /// The key of the configuration that would have it refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused_by: Option<&'static str>,
+    pub refused_by: Option<String>,
 }
 
 /// Who says whose data a key is.
@@ -111,28 +111,24 @@ pub struct DryRun<'a> {
 
 /// What a proxy with the configuration knows.
 struct Proxy {
-    table: CommandTable,
+    context: Context,
     rules: Rules,
     learned: Learned,
-    policy: Policy,
-    kept: usize,
 }
 
 impl<'a> DryRun<'a> {
     /// Of a capture, by a configuration and the commands of Redis 7.0.
     pub fn new(config: &Config, capture: &'a mut dyn BufRead) -> Self {
         let key = [0; 32];
-        let limits = Limits { bytes: config.limits.kept, items: config.limits.kept_items, text: 0 };
+        let context = Context::new(config, CommandTable::pinned(), key);
         DryRun {
             monitor: Monitor::new(capture),
+            requests: Requests::new(context.request_limits(), key),
             proxy: Proxy {
-                table: CommandTable::pinned(),
+                context,
                 rules: Rules::new(config.rules.clone(), config.default_subject.clone(), key),
                 learned: Learned::new(config.limits.learned),
-                policy: config.policy,
-                kept: config.limits.kept,
             },
-            requests: Requests::new(limits, key),
             rows: VecDeque::new(),
             tally: Tally::default(),
         }
@@ -165,14 +161,16 @@ impl<'a> DryRun<'a> {
 
     fn command(&mut self, seen: &Seen) {
         let Self { proxy, requests, .. } = self;
-        let whole = requests.next(&seen.request(), |so_far, index, length| proxy.keep(so_far, index, length));
+        let context = &proxy.context;
+        let whole =
+            requests.next(&seen.request(), |so_far, index, length| context.keep(so_far, index, length));
         // A line says one command with one argument at least, and the most that it has room for is far fewer than there may be.
         if !whole.is_ok_and(|progress| progress.complete) {
             return;
         }
         let arguments = requests.arguments();
         let time = i64::try_from(seen.time / 1_000_000).unwrap_or(i64::MAX);
-        let effect = proxy.table.effect(arguments);
+        let effect = context.table.effect(arguments);
         let effect = effect.between(|| (time, time));
         let rows = proxy.rows(self.monitor.line(), seen, arguments, &effect);
         let tally = &mut self.tally;
@@ -192,18 +190,8 @@ impl<'a> DryRun<'a> {
 }
 
 impl Proxy {
-    /// How much the proxy keeps of an argument, and whether it wants its digest.
-    fn keep(&self, so_far: &Arguments, index: u64, length: u64) -> (usize, bool) {
-        match () {
-            () if length <= CommandTable::WORD as u64 => (CommandTable::WORD, false),
-            () if self.table.may_be_key(so_far, index) => (MAX_STRING, true),
-            () if self.rules.learns() => (self.kept, false),
-            () => (CommandTable::WORD, false),
-        }
-    }
-
     fn rows(&self, line: u64, seen: &Seen, arguments: &Arguments, effect: &Effect) -> Vec<Row> {
-        let command = match self.table.name(effect.command) {
+        let command = match self.context.table.name(effect.command) {
             Some(name) => name.to_owned(),
             None => String::from_utf8_lossy(arguments.get(0).unwrap_or_default()).to_lowercase(),
         };
@@ -225,10 +213,13 @@ impl Proxy {
             fate: if unseen { Fate::Unseen } else { Fate::Recorded },
             refused_by: None,
         };
-        if let Some(by) = self.refusal(effect).filter(|_| !unseen) {
-            return vec![Row { fate: Fate::Refused, refused_by: Some(by), ..row(&command) }];
+        if let Some(why) = self.context.policy.refusal(effect).filter(|_| !unseen) {
+            let by = format!("policy.{}", why.name());
+            let operation =
+                if why == RefusedCommand::Administrative { "administer" } else { unknown(effect) };
+            return vec![Row { fate: Fate::Refused, refused_by: Some(by), ..row(operation) }];
         }
-        // The server's clock has nothing to do with whoever reads a capture.
+        // A capture has commands in the order in which they were carried out.
         let carried_out = CarriedOut {
             command: &command,
             arguments,
@@ -237,12 +228,9 @@ impl Proxy {
             answer: DONE,
             created: false,
             leaves_none: true,
-            came: 0,
-            answered: 0,
+            span: Span { came: line, answered: line, connection: 0 },
         };
-        if !unseen {
-            learning::learn(&self.rules, &self.learned, &carried_out);
-        }
+        let contested = !unseen && learning::learn(&self.rules, &self.learned, &carried_out);
         let mut rows = Vec::new();
         for used in &effect.keys {
             let (Some(key), Some(argument)) =
@@ -267,37 +255,25 @@ impl Proxy {
                 ..row(used.access.word())
             });
         }
-        match effect.unknowable {
-            Some(Unknowable::Script) => rows.push(row("execute")),
-            Some(_) => rows.push(row("access")),
-            None => {}
+        if effect.unknowable.is_some() {
+            rows.push(row(unknown(effect)));
         }
         if effect.administrative {
-            rows.push(row(&command));
+            rows.push(row("administer"));
         }
         if effect.class == Class::Listing {
             rows.push(row("list"));
         }
         if !unseen {
-            learning::forget(&self.learned, &carried_out);
+            learning::forget(&self.learned, &carried_out, contested);
         }
         rows
     }
+}
 
-    /// The key of the configuration that has a command refused.
-    fn refusal(&self, effect: &Effect) -> Option<&'static str> {
-        if effect.administrative && self.policy.administrative == Treatment::Refuse {
-            return Some("policy.administrative");
-        }
-        let class = effect.unknowable.filter(|class| self.policy.of(*class) == Treatment::Refuse)?;
-        Some(match class {
-            Unknowable::Script => "policy.scripts",
-            Unknowable::Pattern => "policy.patterns",
-            Unknowable::Whole => "policy.whole",
-            Unknowable::Undescribed => "policy.undescribed",
-            Unknowable::TooMany => "policy.too_many",
-        })
-    }
+/// The word of an entry that says that nobody knows which keys a command used.
+fn unknown(effect: &Effect) -> &'static str {
+    if effect.unknowable == Some(Unknowable::Script) { "execute" } else { "access" }
 }
 
 /// The answer of a server that did what it was asked for.

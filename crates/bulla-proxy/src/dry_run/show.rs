@@ -40,7 +40,7 @@ fn cells(row: &Row) -> [String; COLUMNS.len()] {
         (None, Some(_)) => "(unmapped)",
         (None, None) => "-",
     };
-    let fate = match (row.fate, row.refused_by) {
+    let fate = match (row.fate, &row.refused_by) {
         (Fate::Recorded, _) => "recorded".to_owned(),
         (Fate::Refused, None) => "refused".to_owned(),
         (Fate::Refused, Some(by)) => format!("refused by {by}"),

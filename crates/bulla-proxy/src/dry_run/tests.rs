@@ -56,26 +56,26 @@ nothing
     let (rows, unreadable, tally) = run(&format!("{LOG}{RULES}"), capture);
     assert_eq!(
         table(&rows),
-        "LINE  DB  COMMAND          OPERATION  FATE                       SUBJECT     LOCATION
-   2   0  set              write      recorded                   ada         user:ada:mail
-   3   0  getdel           read       recorded                   ada         user:ada:mail
-   3   0  getdel           delete     recorded                   ada         user:ada:mail
-   4   0  hset             write      recorded                   grace       key17
-   5   0  hget             read       recorded                   grace       key17
-   7   1  get              read       recorded                   ada         session:ada
-   8   0  get              read       recorded                   (unmapped)  session:ada
-  10   0  eval             eval       refused by policy.scripts  -           -
-  11   0  get              read       unseen                     eve         user:eve:mail
-  12   0  copy             read       recorded                   grace       key17
-  12   1  copy             create     recorded                   grace       key18
-  13   0  rename           read       recorded                   grace       key17
-  13   0  rename           delete     recorded                   grace       key17
-  13   0  rename           write      recorded                   (unmapped)  \\u{1b}[2J%FF
-  14   1  hget             read       recorded                   grace       key18
-  15   0  hget             read       recorded                   (unmapped)  key17
-  16   0  scan             list       recorded                   -           -
-  17   0  flushdb          flushdb    recorded                   -           -
-  18   0  mystery.command  access     recorded                   -           -
+        "LINE  DB  COMMAND          OPERATION   FATE                       SUBJECT     LOCATION
+   2   0  set              write       recorded                   ada         user:ada:mail
+   3   0  getdel           read        recorded                   ada         user:ada:mail
+   3   0  getdel           delete      recorded                   ada         user:ada:mail
+   4   0  hset             write       recorded                   grace       key17
+   5   0  hget             read        recorded                   grace       key17
+   7   1  get              read        recorded                   ada         session:ada
+   8   0  get              read        recorded                   (unmapped)  session:ada
+  10   0  eval             execute     refused by policy.scripts  -           -
+  11   0  get              read        unseen                     eve         user:eve:mail
+  12   0  copy             read        recorded                   grace       key17
+  12   1  copy             create      recorded                   grace       key18
+  13   0  rename           read        recorded                   grace       key17
+  13   0  rename           delete      recorded                   grace       key17
+  13   0  rename           write       recorded                   (unmapped)  \\u{1b}[2J%FF
+  14   1  hget             read        recorded                   grace       key18
+  15   0  hget             read        recorded                   (unmapped)  key17
+  16   0  scan             list        recorded                   -           -
+  17   0  flushdb          administer  recorded                   -           -
+  18   0  mystery.command  access      recorded                   -           -
 "
     );
     assert_eq!(unreadable.len(), 1);
@@ -105,19 +105,19 @@ fn the_configuration_says_what_is_refused_and_whose_the_rest_is() {
     let told = |policy: &str| {
         let config = format!("default_subject = \"somebody\"\n{LOG}{RULES}{policy}");
         let (rows, _, tally) = run(&config, capture);
-        let told = rows.iter().map(|row| match (row.refused_by, &row.subject) {
+        let told = rows.iter().map(|row| match (&row.refused_by, &row.subject) {
             (Some(by), _) => format!("{} {by}", row.line),
             (None, Some(subject)) => format!("{} {} {subject}", row.line, row.operation),
             (None, None) => format!("{} {}", row.line, row.operation),
         });
         (told.collect::<Vec<_>>().join(", "), tally.refused)
     };
-    let expected = "2 policy.scripts, 3 policy.patterns, 4 read ada, 5 policy.whole, 6 access, 7 flushall";
+    let expected = "2 policy.scripts, 3 policy.patterns, 4 read ada, 5 policy.whole, 6 access, 7 administer";
     assert_eq!(told(""), (expected.to_owned(), 3));
     let record = "[policy]\nscripts = \"record\"\npatterns = \"record\"\nwhole = \"record\"\n";
     let (rows, refused) = told(record);
     let expected = "2 read ada, 2 write ada, 2 execute, 3 read somebody, 3 access, 4 read ada, 5 read ada, \
-                    5 delete ada, 5 access, 6 access, 7 flushall";
+                    5 delete ada, 5 access, 6 access, 7 administer";
     assert_eq!(rows, expected);
     assert_eq!(refused, 0);
     let refuse = "[policy]\nadministrative = \"refuse\"\nundescribed = \"refuse\"\n";
@@ -135,10 +135,10 @@ fn a_row_is_one_json_object() {
         lines,
         [
             r#"{"line":1,"time":"2023-11-14T22:13:20.5Z","client":"unix:/a b","database":2,"command":"get","operation":"read","location":"user:ada:mail","subject":"ada","mapping":"rule","fate":"recorded"}"#,
-            r#"{"line":2,"time":"2023-11-14T22:13:20.5Z","client":"[::1]:1","database":0,"command":"flushall","operation":"flushall","fate":"recorded"}"#,
+            r#"{"line":2,"time":"2023-11-14T22:13:20.5Z","client":"[::1]:1","database":0,"command":"flushall","operation":"administer","fate":"recorded"}"#,
         ]
     );
-    let refused = Row { fate: Fate::Refused, refused_by: Some("policy.whole"), ..rows[1].clone() };
+    let refused = Row { fate: Fate::Refused, refused_by: Some("policy.whole".to_owned()), ..rows[1].clone() };
     let refused = serde_json::to_string(&refused).unwrap();
     assert!(refused.ends_with(r#","fate":"refused","refused_by":"policy.whole"}"#), "{refused}");
 }

@@ -5,39 +5,56 @@ use crate::session::CarriedOut;
 use crate::subject::{Answer, Learned, Rules, says_gone};
 
 /// Has `learned` know what a command that was carried out says of the keys that it wrote, before it is recorded: its entries are of those
-/// whose data the keys are by then.
-pub(crate) fn learn(rules: &Rules, learned: &Learned, carried_out: &CarriedOut<'_>) {
-    let CarriedOut { command, arguments, effect, database, answer, created, came, answered, .. } =
-        *carried_out;
-    if let Some(moved) = Moved::of(carried_out) {
-        learned.copy(moved.from, moved.to);
-    }
-    let mut last = 0;
-    for used in &effect.keys {
-        let writes = matches!(used.access, Access::Create | Access::Write | Access::Update);
-        if !writes || used.argument == last {
-            continue;
-        }
-        last = used.argument;
-        let database = used.database.unwrap_or(database);
+/// whose data the keys are by then. Whether that is contested by what others did at the same time, of which [`forget`] is to know.
+pub(crate) fn learn(rules: &Rules, learned: &Learned, carried_out: &CarriedOut<'_>) -> bool {
+    let CarriedOut { command, arguments, answer, created, span, .. } = *carried_out;
+    let moved = Moved::of(carried_out);
+    let mut contested = moved.is_some_and(|moved| learned.copy(moved.from, moved.to, span));
+    for (database, argument) in written(carried_out) {
         // One of that name has gone without a command, and what was known of it holds no more.
-        if created && let Some(key) = whole(carried_out, used.argument) {
-            learned.forget_gone(database, key, came);
+        if created && let Some(key) = whole(carried_out, argument) {
+            learned.forget_gone(database, key, span.came);
         }
-        rules.learn(database, (command, used.argument, arguments as &_), answer, (learned, answered));
+        let words = (command, argument, arguments as &_);
+        contested |= rules.learn(database, words, answer, (learned, span));
     }
+    contested
 }
 
-/// Has `learned` forget the keys that a command took away which was carried out, once it is recorded.
-pub(crate) fn forget(learned: &Learned, carried_out: &CarriedOut<'_>) {
-    let CarriedOut { command, effect, database, answer, leaves_none, came, .. } = *carried_out;
+/// The keys that a command wrote: in which database, and which of its arguments.
+fn written<'a>(carried_out: &CarriedOut<'a>) -> impl Iterator<Item = (u32, u64)> + use<'a> {
+    let CarriedOut { effect, database, .. } = *carried_out;
+    let mut last = 0;
+    effect.keys.iter().filter_map(move |used| {
+        let writes = matches!(used.access, Access::Create | Access::Write | Access::Update);
+        // The uses of one key stand side by side.
+        (writes && std::mem::replace(&mut last, used.argument) != used.argument)
+            .then(|| (used.database.unwrap_or(database), used.argument))
+    })
+}
+
+/// Has `learned` forget the keys that a command took away which was carried out, once it is recorded, and those that are contested.
+pub(crate) fn forget(learned: &Learned, carried_out: &CarriedOut<'_>, contested: bool) {
+    let CarriedOut { command, effect, database, answer, leaves_none, span, .. } = *carried_out;
+    if contested {
+        let keys =
+            written(carried_out).filter_map(|(at, argument)| Some((at, whole(carried_out, argument)?)));
+        keys.for_each(|(database, key)| learned.forget_contested(database, key, span));
+    }
     match (command, effect.databases) {
-        ("flushall", _) => return learned.forget_all(),
-        ("flushdb", _) => return learned.forget_database(database),
-        ("swapdb", Databases::Swap(one, other)) => return learned.swap_databases(one, other),
+        ("flushall", _) => return learned.forget_all(span),
+        ("flushdb", _) => return learned.forget_database(database, span),
+        ("swapdb", Databases::Swap(one, other)) => return learned.swap_databases(one, other, span),
         _ if moves(command) => {
-            let gone = Moved::of(carried_out).filter(|moved| !moved.stays && moved.from != moved.to);
-            return gone.map_or((), |moved| learned.forget_key(moved.from.0, moved.from.1));
+            if let Some(moved) = Moved::of(carried_out).filter(|moved| moved.from != moved.to) {
+                if contested {
+                    learned.forget_contested(moved.to.0, moved.to.1, span);
+                }
+                if !moved.stays {
+                    learned.forget_key(moved.from.0, moved.from.1, span);
+                }
+            }
+            return;
         }
         _ => {}
     }
@@ -46,11 +63,11 @@ pub(crate) fn forget(learned: &Learned, carried_out: &CarriedOut<'_>) {
         && says_gone(command, answer)
     {
         let key = whole(carried_out, first.argument);
-        key.into_iter().for_each(|key| learned.forget_gone(database, key, came));
+        key.into_iter().for_each(|key| learned.forget_gone(database, key, span.came));
     }
     let deleted = effect.keys.iter().filter(|used| leaves_none && used.access == Access::Delete);
     let deleted = deleted.filter_map(|used| whole(carried_out, used.argument));
-    deleted.for_each(|key| learned.forget_key(database, key));
+    deleted.for_each(|key| learned.forget_key(database, key, span));
 }
 
 /// What a key had, which has another one now.

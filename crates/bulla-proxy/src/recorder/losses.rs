@@ -4,7 +4,8 @@ use crate::session::Ticket;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// So many are told apart; of more, what lies between the two oldest counts as lost, too.
+/// So many runs of lost entries are told apart. Where there are more, the two oldest and all between them count as one: whoever was not told
+/// by then that one of them is durable is not told at all.
 const MOST: usize = 64;
 
 /// The tickets of entries that were lost, in their order.

@@ -2,13 +2,13 @@
 //!
 //! Invariants:
 //! - tickets are given in the order of the entries, and one is durable once all before it are;
-//! - at most one group of entries is on its way to the medium for each worker: what is recorded meanwhile goes with the next one,
+//! - at most one group of entries is on its way to the medium for each worker, but for what tells of a gap: what is recorded meanwhile goes with the next one,
 //!   so that one sync serves all connections;
 //! - nothing is allocated for an entry in the steady state, but for keys that are written in another form than they have.
 //!
 //! Where the log's memory is full, entries wait in a backlog as long as the log's option `append_timeout` says, and meanwhile
-//! nothing is read that would make more. Where the log takes nothing, an entry `gap` says how many operations are missing as soon as
-//! it takes that. What the log took and then lost, [`Losses`] tell by its tickets; it goes on with what comes after.
+//! nothing is read that would make more. Where operations are missing, an entry `gap` says how many as soon as the log takes that, and
+//! they count as told once it is durable. What the log took and then lost, [`Losses`] tell by its tickets; it goes on with what comes after.
 
 mod backlog;
 pub(crate) mod learning;
@@ -57,6 +57,8 @@ pub struct Durable {
     losses: Losses,
     /// How often a group did not become durable.
     failures: AtomicU64,
+    /// How many operations are missing of which an entry told that was lost itself.
+    told_in_vain: AtomicU64,
     /// Called when any of these has changed.
     changed: Box<dyn Fn() + Send + Sync>,
 }
@@ -75,6 +77,12 @@ impl Durable {
     /// What was recorded and will never be durable.
     pub fn losses(&self) -> &Losses {
         &self.losses
+    }
+
+    /// The entry was lost that told of so many operations.
+    fn tell_again(&self, missing: u64) {
+        self.told_in_vain.fetch_add(missing, Ordering::AcqRel);
+        (self.changed)();
     }
 
     /// The group that was on its way has come to its end.
@@ -109,6 +117,8 @@ pub struct Recorder {
     /// The time of what came last, once an entry was of it.
     time: Option<i64>,
     payload: String,
+    /// Whether it is contested whose data the keys are of the command that is recorded.
+    contested: bool,
 }
 
 /// The way into the log.
@@ -123,8 +133,9 @@ struct Appender {
     patience: u64,
     /// Whether the log takes entries, as far as is known.
     takes: bool,
-    /// How many operations it did not take since it last did.
+    /// How many operations it did not take of which no entry tells that it was given.
     missing: u64,
+    durable: Arc<Durable>,
 }
 
 impl Recorder {
@@ -143,11 +154,14 @@ impl Recorder {
             on_its_way: AtomicBool::new(false),
             losses: Losses::default(),
             failures: AtomicU64::new(0),
+            told_in_vain: AtomicU64::new(0),
             changed: Box::new(changed),
         };
         let producer = log.producer()?;
         let patience = u64::try_from(producer.append_timeout().as_nanos()).unwrap_or(u64::MAX);
+        let durable = Arc::new(durable);
         let log = Appender {
+            durable: durable.clone(),
             producer,
             clock,
             recorded: 0,
@@ -156,8 +170,17 @@ impl Recorder {
             takes: true,
             missing: 0,
         };
-        let (durable, payload) = (Arc::new(durable), String::new());
-        Ok(Recorder { recording, durable, log, flushed: 0, failures_seen: 0, time: None, payload })
+        let payload = String::new();
+        Ok(Recorder {
+            recording,
+            durable,
+            log,
+            flushed: 0,
+            failures_seen: 0,
+            time: None,
+            payload,
+            contested: false,
+        })
     }
 
     /// From now on entries come to be like this.
@@ -190,9 +213,20 @@ impl Recorder {
         self.log.takes
     }
 
+    /// Whether something is to be tried again ([`Recorder::try_again`]).
+    pub fn has_to_retry(&self) -> bool {
+        self.is_full() || !self.log.takes || self.log.missing > 0
+    }
+
     /// Whether entries wait for memory of the log.
     pub fn is_full(&self) -> bool {
         !self.log.backlog.is_empty()
+    }
+
+    /// As if the log had taken nothing just now.
+    #[cfg(test)]
+    pub(crate) fn stop_taking(&mut self) {
+        self.log.stop_taking(&self.recording.counters);
     }
 
     /// Sends what was recorded on its way to the medium, unless a group of entries is on it already.
@@ -204,6 +238,7 @@ impl Recorder {
 
     /// Finds out, where a group did not become durable, whether the log goes on: by another group, which may be empty.
     pub fn look_at_failures(&mut self) {
+        self.log.missing += self.durable.told_in_vain.swap(0, Ordering::AcqRel);
         let failures = self.durable.failures.load(Ordering::Acquire);
         if failures != self.failures_seen && self.log.takes {
             self.failures_seen = failures;
@@ -215,8 +250,8 @@ impl Recorder {
     pub fn try_again(&mut self) {
         if self.is_full() {
             self.drain(|producer, entry| producer.try_append(entry));
-        } else if !self.log.takes {
-            self.log.resume(&self.recording.counters);
+        } else {
+            self.log.tell_missing(&self.recording.counters);
         }
     }
 
@@ -226,9 +261,7 @@ impl Recorder {
         if self.is_full() {
             self.give_up(&Error::new(ErrorKind::Timeout, "the memory of the log stayed full"));
         }
-        if !self.log.takes {
-            self.log.resume(&self.recording.counters);
-        }
+        self.log.tell_missing(&self.recording.counters);
     }
 
     fn send(&mut self) {
@@ -296,7 +329,8 @@ impl Appender {
 
     fn append(&mut self, entry: &Entry<'_>, recording: &Recording) -> Result<(), Unrecorded> {
         let counters = &recording.counters;
-        if !self.takes && !self.resume(counters) {
+        self.tell_missing(counters);
+        if !self.takes {
             return self.go_without(&Error::unavailable("the log takes no entries"), recording);
         }
         // What came before it goes first.
@@ -351,22 +385,38 @@ impl Appender {
         self.clock.steady().saturating_sub(self.backlog.since) >= self.patience
     }
 
-    /// Has the log tell how many operations it did not take, if it takes that by now.
-    fn resume(&mut self, counters: &Counters) -> bool {
-        // Nothing was given to it since it failed, which it does for good.
-        if self.missing == 0 {
-            return false;
+    /// Has the log tell how many operations it did not take, if it takes that by now: it takes entries again then. Of a log that failed
+    /// before anything was missing nothing is asked, since it fails for good.
+    fn tell_missing(&mut self, counters: &Arc<Counters>) {
+        // What waits was given a ticket before.
+        if self.missing == 0 || !self.backlog.is_empty() {
+            return;
         }
-        let payload = format!("{{\"unrecorded\":{}}}", self.missing);
+        let missing = self.missing;
+        let payload = format!("{{\"unrecorded\":{missing}}}");
         let gap = Entry { operation: "gap", payload: Some(payload.as_bytes()), ..Entry::default() };
-        self.takes = self.producer.try_append(&gap).is_ok();
-        if self.takes {
-            counters.taking_nothing.subtract(1);
-            counters.recorded.add(1);
-            counters.untold.subtract(self.missing);
-            (self.recorded, self.missing) = (self.recorded + 1, 0);
+        match self.producer.try_append(&gap) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Timeout => return,
+            Err(_) => return self.stop_taking(counters),
         }
-        self.takes
+        if !std::mem::replace(&mut self.takes, true) {
+            counters.taking_nothing.subtract(1);
+        }
+        counters.recorded.add(1);
+        (self.recorded, self.missing) = (self.recorded + 1, 0);
+        // By itself, since whoever ends sends nothing else on its way.
+        let (durable, of_log) = (self.durable.clone(), counters.clone());
+        let told = self.producer.flush().and_then(|receipt| {
+            receipt.when_durable(move |outcome| match outcome {
+                Ok(()) => of_log.untold.subtract(missing),
+                Err(_) => durable.tell_again(missing),
+            })
+        });
+        if told.is_err() {
+            self.missing += missing;
+            self.stop_taking(counters);
+        }
     }
 }
 
@@ -440,7 +490,10 @@ impl Record for Recorder {
     fn takes(&mut self) -> bool {
         match self.recording.unrecordable {
             Unrecordable::Pass => true,
-            Unrecordable::Refuse => self.log.takes || self.log.resume(&self.recording.counters),
+            Unrecordable::Refuse => {
+                self.log.tell_missing(&self.recording.counters);
+                self.log.takes
+            }
         }
     }
 
@@ -459,10 +512,10 @@ impl Record for Recorder {
 
     fn learn(&mut self, carried_out: &CarriedOut<'_>) {
         let Recording { rules, learned, .. } = &*self.recording;
-        learning::learn(rules, learned, carried_out);
+        self.contested = learning::learn(rules, learned, carried_out);
     }
 
     fn forget(&mut self, carried_out: &CarriedOut<'_>) {
-        learning::forget(&self.recording.learned, carried_out);
+        learning::forget(&self.recording.learned, carried_out, std::mem::take(&mut self.contested));
     }
 }

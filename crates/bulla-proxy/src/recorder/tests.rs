@@ -1,7 +1,11 @@
-//! What an entry says that has no field of its own.
+//! What an entry says that has no field of its own, and what is told of entries that the log did not take.
 
 use super::*;
 use crate::session::{Stage, Status, Values};
+use bulla::environment::{AesGcm, Cipher, Environment};
+use bulla::{Init, Options, Result};
+use bulla_proof::entry::MAX_STRING;
+use bulla_testkit::fault::Faults;
 
 fn operation() -> Operation<'static> {
     Operation {
@@ -46,4 +50,58 @@ fn the_payload_is_json_whatever_clients_say() {
         "command": "config|set", "database": 3, "unknowable": "too_many", "script": "ab12",
     });
     assert_eq!(unknowable, expected);
+}
+
+/// AES-GCM that refuses to seal while it is told to, so that the log loses the block.
+#[derive(Default)]
+struct Refusing(AtomicBool);
+
+impl Cipher for Refusing {
+    fn seal(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
+        match self.0.load(Ordering::SeqCst) {
+            true => Err(Error::unavailable("the cipher refuses, as the test wants it")),
+            false => AesGcm.seal(key, frame, additional, text),
+        }
+    }
+
+    fn open(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
+        AesGcm.open(key, frame, additional, text)
+    }
+}
+
+#[test]
+fn what_one_entry_alone_is_refused_for_is_told_and_counts_as_told_once_that_is_durable() {
+    let (machine, cipher) = (Faults::new(), Arc::new(Refusing::default()));
+    let environment = Environment { cipher: cipher.clone(), ..Environment::default() };
+    let (log, keys) = (machine.store("audit"), machine.store("keys"));
+    Init::default().erasure(false).create_in(&log, &keys, &Environment::default()).unwrap();
+    let log = Log::open_stores(Arc::new(log), Arc::new(keys), Options::default(), environment).unwrap();
+    let counters = Arc::<Counters>::default();
+    let recording = Recording {
+        rules: Rules::new(Vec::new(), None, [0; 32]),
+        learned: Arc::new(Learned::new(1 << 20)),
+        unrecordable: Unrecordable::Refuse,
+        claims: Vec::new(),
+        record_values: None,
+        counters: counters.clone(),
+        warnings: Arc::new(Warnings::new(Arc::new(|_, _| {}))),
+    };
+    let clock = Environment::default().clock;
+    let mut recorder = Recorder::new(&log, Arc::new(recording), clock, || {}).unwrap();
+    let client = "x".repeat(MAX_STRING + 1);
+    assert_eq!(recorder.record(&Operation { client: &client, ..operation() }), Err(Unrecorded));
+    assert!(recorder.is_taking() && recorder.has_to_retry(), "the log takes other entries");
+    // The entry that tells of it is lost.
+    cipher.0.store(true, Ordering::SeqCst);
+    recorder.try_again();
+    while recorder.durable.told_in_vain.load(Ordering::Acquire) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!((counters.unrecorded.get(), counters.untold.get()), (1, 1));
+    cipher.0.store(false, Ordering::SeqCst);
+    recorder.look_at_failures();
+    assert!(recorder.has_to_retry());
+    recorder.finish();
+    log.close().unwrap();
+    assert_eq!((counters.unrecorded.get(), counters.untold.get()), (1, 0));
 }

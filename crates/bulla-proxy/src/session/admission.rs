@@ -250,26 +250,13 @@ impl Admission {
 
 /// Why a command may not go to the server of which this cannot be known.
 fn unknowable(class: Unknowable, name: &str) -> (RefusedCommand, String) {
-    match class {
-        Unknowable::Script => (
-            RefusedCommand::Script,
-            format!("{name} runs a script that may touch keys that it does not declare (`policy.scripts`)"),
-        ),
-        Unknowable::Pattern => (
-            RefusedCommand::Pattern,
-            format!("{name} names keys by patterns, which nobody can know (`policy.patterns`)"),
-        ),
-        Unknowable::Whole => (
-            RefusedCommand::Whole,
-            format!("{name} takes out or replaces whatever there is (`policy.whole`)"),
-        ),
-        Unknowable::Undescribed => (
-            RefusedCommand::Undescribed,
-            format!("the server does not say where the keys of {name} are (`policy.undescribed`)"),
-        ),
-        Unknowable::TooMany => (
-            RefusedCommand::TooMany,
-            format!("{name} has more arguments than the proxy keeps (`policy.too_many`)"),
-        ),
-    }
+    let what = match class {
+        Unknowable::Script => "runs a script that may touch keys that it does not declare",
+        Unknowable::Pattern => "names keys by patterns, which nobody can know",
+        Unknowable::Whole => "takes out or replaces whatever there is",
+        Unknowable::Undescribed => "has keys of which the server does not say where they are",
+        Unknowable::TooMany => "has more arguments than the proxy keeps",
+    };
+    let why = RefusedCommand::from(class);
+    (why, format!("{name} {what} (`policy.{}`)", why.name()))
 }

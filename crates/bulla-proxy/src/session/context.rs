@@ -3,7 +3,7 @@
 use super::hello::Hello;
 use super::special;
 use crate::command::{CommandTable, until_zero};
-use crate::config::{self, Mode, Policy, Unfollowable};
+use crate::config::{self, Config, Mode, Policy, Unfollowable};
 use crate::resp::{Arguments, Limits};
 use bulla_proof::entry::MAX_STRING;
 
@@ -31,13 +31,27 @@ pub struct Context {
 }
 
 impl Context {
+    /// By a configuration, for commands of this table. Digests are under `digest_key`.
+    pub(crate) fn new(config: &Config, table: CommandTable, digest_key: [u8; 32]) -> Self {
+        Context {
+            table,
+            policy: config.policy,
+            limits: config.limits,
+            mode: config.mode,
+            unfollowable: config.unfollowable,
+            record_values: config.record_values,
+            learns: config.rules.iter().any(|rule| rule.lesson.is_some()),
+            digest_key,
+        }
+    }
+
     /// Bytes that are kept of commands that are not answered, and of those of a transaction.
     pub(super) fn most_kept(&self) -> usize {
         self.limits.kept.saturating_mul(8)
     }
 
     /// How much to keep of an argument, and whether its digest is wanted.
-    pub(super) fn keep(&self, so_far: &Arguments, index: u64, length: u64) -> (usize, bool) {
+    pub(crate) fn keep(&self, so_far: &Arguments, index: u64, length: u64) -> (usize, bool) {
         const WORD: u64 = CommandTable::WORD as u64;
         if index == 0 {
             return (CommandTable::WORD, false);
@@ -66,7 +80,7 @@ impl Context {
     }
 
     /// What is kept of a command.
-    pub(super) fn request_limits(&self) -> Limits {
+    pub(crate) fn request_limits(&self) -> Limits {
         Limits { bytes: self.limits.kept, items: self.limits.kept_items, text: MAX_STRING }
     }
 }

@@ -171,6 +171,16 @@ impl Session {
         self.is_answered() && !self.standing.is_multi() && !self.unaudited
     }
 
+    /// For which of its entries the client would have to wait with whatever comes next.
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// All of its entries up to now are durable, and nothing that comes next has to wait for them.
+    pub fn forget_ticket(&mut self) {
+        self.ticket = 0;
+    }
+
     /// Whether the server may say something at any time.
     pub fn listens(&self) -> bool {
         self.unaudited || self.standing.listens()

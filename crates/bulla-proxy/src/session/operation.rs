@@ -4,7 +4,7 @@ use super::outlet::Ticket;
 use crate::command::{Access, Effect, Unknowable};
 use crate::counters::RefusedCommand;
 use crate::resp::{Arguments, Reply};
-use crate::subject::Answer;
+use crate::subject::{Answer, Span};
 
 /// What became of an operation: the `status` of its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +115,8 @@ pub struct CarriedOut<'a> {
     pub created: bool,
     /// Whether that says that of the keys which it deletes none is left.
     pub leaves_none: bool,
-    /// When the command came, and when it was answered, in nanoseconds of a steady clock.
-    pub came: u64,
-    /// See [`CarriedOut::came`].
-    pub answered: u64,
+    /// When it was carried out, and on which connection.
+    pub span: Span,
 }
 
 /// That the log takes no entries.

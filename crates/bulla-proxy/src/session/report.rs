@@ -6,7 +6,7 @@ use super::pending::Pending;
 use super::standing::Standing;
 use crate::command::{Access, Class, Effect, KeyUse, Outcome};
 use crate::resp::{Kind, Node, Reply};
-use crate::subject::Answer;
+use crate::subject::{Answer, Span};
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// Of whom and when.
@@ -47,8 +47,7 @@ impl Report<'_> {
             answer: Answer::of(node, reply.text(node)),
             created: created(effect, answer),
             leaves_none: answer.is_some_and(|(reply, at)| effect.leaves_none(reply, at)),
-            came: self.from,
-            answered: self.to,
+            span: Span { came: self.from, answered: self.to, connection: self.standing.connection },
         });
         if let Some(carried_out) = &carried_out {
             recorder.learn(carried_out);

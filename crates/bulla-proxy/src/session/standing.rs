@@ -7,9 +7,12 @@ use super::{DEFAULT_USER, UNKNOWN_USER};
 use crate::command::Databases;
 use crate::resp::{Kind, Node, Reply};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module.
 pub(super) struct Standing {
+    /// A number that no other connection of this process has.
+    pub(super) connection: u64,
     pub(super) database: u32,
     /// Who acts: the server's user, as whom the client has authenticated itself; until it has, whose certificate it has.
     pub(super) actor: Rc<str>,
@@ -40,11 +43,13 @@ pub(super) enum Arrived {
 impl Standing {
     /// Of a client that said nothing yet, with a certificate of this name.
     pub(super) fn new(certificate: Option<&str>) -> Self {
-        Standing::of(certificate.map(Into::into))
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+        Standing::of(CONNECTIONS.fetch_add(1, Ordering::Relaxed), certificate.map(Into::into))
     }
 
-    fn of(certificate: Option<Rc<str>>) -> Self {
+    fn of(connection: u64, certificate: Option<Rc<str>>) -> Self {
         Standing {
+            connection,
             database: 0,
             actor: certificate.clone().unwrap_or_else(|| DEFAULT_USER.into()),
             certificate,
@@ -177,7 +182,7 @@ impl Standing {
             Special::Monitor => self.monitors = true,
             Special::Reset => {
                 let (queued, certificate) = (std::mem::take(&mut self.queued), self.certificate.take());
-                *self = Standing { queued, ..Standing::of(certificate) };
+                *self = Standing { queued, ..Standing::of(self.connection, certificate) };
             }
             _ => {}
         }

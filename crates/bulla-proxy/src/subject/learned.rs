@@ -4,22 +4,21 @@
 //! - it takes no more than the memory that it was given, by its own count of bytes; what is forgotten for want of room is counted, and
 //!   the least lately taught or asked for goes first;
 //! - what was taught of a key last is what is answered; of a key that was deleted, or written over by a value that does not say,
-//!   nothing is.
-//!
+//!   nothing is;
+//! - of a key nothing is answered where nobody can know what was last: see [`Recent`];
 //! - of a person who was erased nothing is answered, and nothing is given out to be kept.
 //!
 //! It lives in memory. Whoever keeps it across restarts ([`Learned::begin_keeping`]) is told what has changed ([`Learned::unkept`]): lessons by
 //! an id that no other lesson of this process has, so that one which holds no more is taken back by its id alone, which says nothing of
 //! anybody. Where much has changed at once, all of it is given out anew.
 
+use super::recent::{Change, Recent, Span};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// What one key takes beside its bytes and its subject's: two allocations and a place in a table that is half full.
 const OVERHEAD: usize = 128;
-/// Of what was taken along from another key nothing tells when it was so.
-const ALONG: u64 = u64::MAX;
 /// Where what changed takes more bytes, all is given out anew.
 const MOST_CHANGES: usize = 16 << 20;
 
@@ -40,14 +39,16 @@ struct Generations {
     lessons: u64,
     /// What has changed since it was asked last; `None` where nobody asks.
     changes: Option<Changes>,
+    /// What became of keys of which nothing is known, or that were copied.
+    recent: Recent,
 }
 
 /// What one key was taught.
 struct Known {
     subject: Box<str>,
     lesson: u64,
-    /// When it was said last, in nanoseconds of a steady clock.
-    since: u64,
+    /// When it was said last, and by whom.
+    change: Change,
 }
 
 /// What has changed, as far as that is less than all.
@@ -95,25 +96,31 @@ impl Learned {
         Learned { generations: RwLock::default(), most: bytes / 2, dropped: AtomicU64::new(0) }
     }
 
-    /// Whose data a key is, as was said at `now`, in nanoseconds of a steady clock. `false` where it is larger than all the room there
-    /// is, and so is not kept.
-    pub fn teach(&self, database: u32, key: &[u8], subject: &str, now: u64) -> bool {
-        let full = {
-            let mut generations = self.write();
-            let (key, known) = match generations.take(database, key) {
-                // What was known before is no lesson.
-                Some((key, known)) if *known.subject == *subject => (key, Known { since: now, ..known }),
-                before => {
-                    generations.forgets(before.map(|(_, known)| known));
-                    (key.into(), generations.teaches(database, key, subject.into(), now))
-                }
-            };
-            self.put(&mut generations, database, key, known)
+    /// Whose data a key is, as was said by a command in this span. Whether it is contested: another command may have changed the key after
+    /// that, and it is to be forgotten once this one is recorded ([`Learned::forget_contested`]).
+    pub fn teach(&self, database: u32, key: &[u8], subject: &str, span: Span) -> bool {
+        let mut generations = self.write();
+        let before = generations.take(database, key);
+        let contested = generations.contest(database, key, span);
+        let (key, known, contested) = match before {
+            // What was known before is no lesson, whichever of both was last.
+            Some((key, known)) if *known.subject == *subject => {
+                (key, Known { change: known.change.followed_by(span), ..known }, contested)
+            }
+            before => {
+                let known = before.map(|(_, known)| known);
+                let last = known.as_ref().map(|known| known.change);
+                generations.forgets(known);
+                let contested = contested || last.is_some_and(|last| last.is_contested_by(span));
+                let change = last.map_or_else(|| span.into(), |last| last.followed_by(span));
+                (key.into(), generations.teaches(database, key, subject.into(), change), contested)
+            }
         };
-        full.is_none_or(|dropped| {
-            self.dropped.fetch_add(dropped.count(), Ordering::Relaxed);
-            dropped.bytes <= self.most
-        })
+        let change = if contested { known.change.contested() } else { known.change };
+        let full = self.put(&mut generations, database, key, Known { change, ..known });
+        drop(generations);
+        self.dropped.fetch_add(full.map_or(0, |dropped| dropped.count()), Ordering::Relaxed);
+        contested
     }
 
     /// Whose data a key is, where that was taught.
@@ -134,18 +141,26 @@ impl Learned {
         Some(told)
     }
 
-    /// The key was deleted, or what it is of is no longer known.
-    pub fn forget_key(&self, database: u32, key: &[u8]) {
+    /// The key was deleted in this span, or what it is of is no longer known.
+    pub fn forget_key(&self, database: u32, key: &[u8], span: Span) {
         let mut generations = self.write();
-        let taken = generations.take(database, key);
-        generations.forgets(taken.map(|(_, known)| known));
+        generations.contest(database, key, span);
+        generations.unlearn(database, key, span);
     }
 
-    /// There was no such key any more when a command was carried out that came at `came`, by the clock of [`Learned::teach`]. What was said
-    /// of the key after that may be of a later one, and is not forgotten.
+    /// The same where it is contested whose data a key is, of which a command in this span said something.
+    pub fn forget_contested(&self, database: u32, key: &[u8], span: Span) {
+        let mut generations = self.write();
+        if generations.get(database, key).is_some_and(|known| known.change.is_contested_by(span)) {
+            generations.unlearn(database, key, span);
+        }
+    }
+
+    /// There was no such key any more when a command was carried out that came at `came`. What was said of the key after that may be of a
+    /// later one, and is not forgotten.
     pub fn forget_gone(&self, database: u32, key: &[u8], came: u64) {
         let mut generations = self.write();
-        if generations.get(database, key).is_some_and(|known| known.since < came) {
+        if generations.get(database, key).is_some_and(|known| known.change.answered < came) {
             let taken = generations.take(database, key);
             generations.forgets(taken.map(|(_, known)| known));
         }
@@ -160,10 +175,10 @@ impl Learned {
         keys
     }
 
-    /// All keys of a database were deleted.
-    pub fn forget_database(&self, database: u32) {
+    /// All keys of a database were deleted in this span.
+    pub fn forget_database(&self, database: u32, span: Span) {
         let mut generations = self.write();
-        generations.changed(true);
+        generations.change_all(span, |of| of == database);
         let Generations { young, old, .. } = &mut *generations;
         for generation in [young, old] {
             let keys = generation.databases.remove(&database).unwrap_or_default();
@@ -171,8 +186,17 @@ impl Learned {
         }
     }
 
-    /// All keys were deleted.
-    pub fn forget_all(&self) {
+    /// All keys were deleted in this span.
+    pub fn forget_all(&self, span: Span) {
+        let mut generations = self.write();
+        generations.change_all(span, |_| true);
+        let all = (std::mem::take(&mut generations.young), std::mem::take(&mut generations.old));
+        drop(generations);
+        drop(all);
+    }
+
+    /// What was known before could not be read: nothing is known.
+    pub fn forget_recalled(&self) {
         let mut generations = self.write();
         generations.changed(true);
         let all = (std::mem::take(&mut generations.young), std::mem::take(&mut generations.old));
@@ -180,20 +204,47 @@ impl Learned {
         drop(all);
     }
 
-    /// A key was given another name or moved to another database, over whatever was there.
-    pub fn rename(&self, from: (u32, &[u8]), to: (u32, &[u8])) {
-        self.replace(from, to, true);
-    }
-
-    /// A key was copied over whatever was there.
-    pub fn copy(&self, from: (u32, &[u8]), to: (u32, &[u8])) {
-        self.replace(from, to, false);
-    }
-
-    /// Two databases took each other's place.
-    pub fn swap_databases(&self, one: u32, other: u32) {
+    /// A key was copied over whatever was there. Whether it is contested whose data that is, as [`Learned::teach`] says.
+    pub fn copy(&self, from: (u32, &[u8]), to: (u32, &[u8]), span: Span) -> bool {
+        if from == to {
+            return false;
+        }
         let mut generations = self.write();
-        generations.changed(true);
+        let known = generations.get(from.0, from.1).map(|known| (known.subject.clone(), known.change));
+        let mut contested = generations.contest(from.0, from.1, span);
+        contested |= generations.contest(to.0, to.1, span);
+        contested |= known.as_ref().is_some_and(|(_, last)| last.is_contested_by(span));
+        contested |= generations.unlearn(to.0, to.1, span);
+        // Whoever turns out to have changed the first one at the same time may have changed what is there now.
+        generations.recent.note(from.0, from.1, span, Some((to.0, to.1.into())));
+        let full = known.and_then(|(subject, _)| {
+            let change = Change::from(span);
+            let change = if contested { change.contested() } else { change };
+            let known = generations.teaches(to.0, to.1, subject, change);
+            self.put(&mut generations, to.0, to.1.into(), known)
+        });
+        drop(generations);
+        self.dropped.fetch_add(full.map_or(0, |dropped| dropped.count()), Ordering::Relaxed);
+        contested
+    }
+
+    /// Two databases took each other's place in this span.
+    pub fn swap_databases(&self, one: u32, other: u32, span: Span) {
+        let mut generations = self.write();
+        generations.change_all(span, |of| of == one || of == other);
+        // Nobody can tell in which of both these were changed.
+        let mut contested = Vec::<Box<[u8]>>::new();
+        generations.for_each(&mut |_, key, known| {
+            let recent = &generations.recent;
+            let contests = || [one, other].into_iter().any(|database| recent.contests(database, key, span));
+            if known.change.is_contested_by(span) || contests() {
+                contested.push(key.into());
+            }
+        });
+        for key in contested {
+            generations.forget(one, &key);
+            generations.forget(other, &key);
+        }
         let Generations { young, old, .. } = &mut *generations;
         for generation in [young, old] {
             let (first, second) = (generation.databases.remove(&one), generation.databases.remove(&other));
@@ -215,7 +266,7 @@ impl Learned {
         let filled = fill(&mut |database, key, subject| {
             let before = generations.take(database, key);
             generations.forgets(before.map(|(_, known)| known));
-            let known = generations.teaches(database, key, subject.into(), 0);
+            let known = generations.teaches(database, key, subject.into(), Change::default());
             full +=
                 self.put(&mut generations, database, key.into(), known).map_or(0, |dropped| dropped.count());
         });
@@ -283,30 +334,6 @@ impl Learned {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    fn replace(&self, from: (u32, &[u8]), to: (u32, &[u8]), moved: bool) {
-        if from == to {
-            return;
-        }
-        let mut generations = self.write();
-        let subject = match moved {
-            true => {
-                let taken = generations.take(from.0, from.1).map(|(_, known)| known);
-                let subject = taken.as_ref().map(|known| known.subject.clone());
-                generations.forgets(taken);
-                subject
-            }
-            false => generations.get(from.0, from.1).map(|known| known.subject.clone()),
-        };
-        let before = generations.take(to.0, to.1);
-        generations.forgets(before.map(|(_, known)| known));
-        let full = subject.and_then(|subject| {
-            let known = generations.teaches(to.0, to.1, subject, ALONG);
-            self.put(&mut generations, to.0, to.1.into(), known)
-        });
-        drop(generations);
-        self.dropped.fetch_add(full.map_or(0, |dropped| dropped.count()), Ordering::Relaxed);
-    }
-
     /// Puts a key that neither generation has into the young one, and gives what had to go for it.
     fn put(
         &self,
@@ -351,6 +378,60 @@ impl Generations {
         self.young.take(database, key).or_else(|| self.old.take(database, key))
     }
 
+    /// Whether a command in this span was carried out at the same time as another one that changed the key, or may have been. Where that one
+    /// copied it, nothing is known of the copy from now on.
+    fn contest(&mut self, database: u32, key: &[u8], span: Span) -> bool {
+        if self.recent.contests_all(span) {
+            // It may have been in another database at that time.
+            let databases = self.young.databases.keys().chain(self.old.databases.keys());
+            for other in databases.copied().filter(|other| *other != database).collect::<Vec<_>>() {
+                self.forget(other, key);
+            }
+            return true;
+        }
+        if !self.recent.contests(database, key, span) {
+            return false;
+        }
+        let mut copies = Vec::new();
+        self.recent.contest(database, key, span, &mut copies);
+        while let Some((database, key)) = copies.pop() {
+            self.forget(database, &key);
+            self.recent.contest(database, &key, span, &mut copies);
+        }
+        true
+    }
+
+    /// Nothing is known of a key from this span on. Whether that is contested by what was known.
+    fn unlearn(&mut self, database: u32, key: &[u8], span: Span) -> bool {
+        let last = self.forget(database, key);
+        if let Some(last) = last {
+            self.recent.remember(database, key, last);
+        }
+        self.recent.note(database, key, span, None);
+        last.is_some_and(|last| last.is_contested_by(span))
+    }
+
+    /// Nothing is known of a key any more. When it last was.
+    fn forget(&mut self, database: u32, key: &[u8]) -> Option<Change> {
+        let (_, known) = self.take(database, key)?;
+        let change = known.change;
+        self.forgets(Some(known));
+        Some(change)
+    }
+
+    /// All keys of such databases were changed in this span. Where others were at the same time, nothing is known of any key.
+    fn change_all(&mut self, span: Span, is_it: impl Fn(u32) -> bool) {
+        self.changed(true);
+        if self.recent.contests_all(span) {
+            (self.young, self.old) = Default::default();
+        }
+        let mut contested = false;
+        self.for_each(&mut |database, _, known| {
+            contested |= is_it(database) && known.change.is_contested_by(span);
+        });
+        self.recent.note_all(span, contested);
+    }
+
     fn for_each(&self, visit: &mut dyn FnMut(u32, &[u8], &Known)) {
         for (database, keys) in self.young.databases.iter().chain(&self.old.databases) {
             keys.iter().for_each(|(key, known)| visit(*database, key, known));
@@ -358,11 +439,11 @@ impl Generations {
     }
 
     /// What a key is to be known by from a new lesson on.
-    fn teaches(&mut self, database: u32, key: &[u8], subject: Box<str>, since: u64) -> Known {
+    fn teaches(&mut self, database: u32, key: &[u8], subject: Box<str>, change: Change) -> Known {
         let lesson = self.lessons;
         self.lessons += 1;
         self.taught(database, key, lesson);
-        Known { subject, lesson, since }
+        Known { subject, lesson, change }
     }
 
     fn taught(&mut self, database: u32, key: &[u8], lesson: u64) {

@@ -7,6 +7,7 @@
 pub mod form;
 mod learned;
 mod lesson;
+mod recent;
 mod rules;
 mod template;
 #[cfg(test)]
@@ -14,5 +15,6 @@ mod tests;
 
 pub use learned::{KnownKey, Learned, Unkept};
 pub use lesson::{Answer, JsonPath, Lesson, Taught, Words, says_gone, was_done};
+pub use recent::Span;
 pub use rules::{Rule, Rules, Whose};
 pub use template::{Key, MAX_TEMPLATE, Match, Template, TemplateError};

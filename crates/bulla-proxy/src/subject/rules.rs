@@ -3,6 +3,7 @@
 use super::form;
 use super::learned::Learned;
 use super::lesson::{Answer, Lesson, Taught, Words, was_done};
+use super::recent::Span;
 use super::template::{Key, Match, Template, first_eight};
 use std::borrow::Cow;
 
@@ -77,8 +78,8 @@ impl Rules {
         self.default.as_deref().map_or(Whose::Unmapped, Whose::Default)
     }
 
-    /// Has `learned` know what a command says that was carried out: one that wrote to the key that is its word `key`. `command` is its name in small
-    /// letters. What it says of the key now, as far as a rule asks for it; `now` is as for [`Learned::teach`].
+    /// Has `learned` know what a command says that was carried out in this span: one that wrote to the key that is its word `key`. `command` is its
+    /// name in small letters. Whether it is contested whose data that is, as [`Learned::teach`] says.
     ///
     /// It is for writes that no error was answered to; of keys that were deleted, renamed, moved or copied [`Learned`] is told by its own methods.
     pub fn learn(
@@ -86,24 +87,21 @@ impl Rules {
         database: u32,
         (command, key, words): (&str, u64, &dyn Words),
         answer: Answer,
-        (learned, now): (&Learned, u64),
-    ) -> Taught {
+        (learned, span): (&Learned, Span),
+    ) -> bool {
         if !self.learns {
-            return Taught::Nothing;
+            return false;
         }
         let taught = self.taught(database, command, key, words, answer);
-        let Some(key) = words.word(key) else { return Taught::Nothing };
-        match taught {
-            Taught::Nothing => Taught::Nothing,
-            Taught::Unknown => {
-                learned.forget_key(database, key);
-                Taught::Unknown
+        match (taught, words.word(key)) {
+            (Taught::Subject(bytes), Some(key)) => {
+                learned.teach(database, key, &form::encode(&bytes, &self.key), span)
             }
-            Taught::Subject(bytes) => {
-                let subject = form::encode(&bytes, &self.key);
-                learned.teach(database, key, &subject, now);
-                Taught::Subject(subject.into_owned().into_bytes())
+            (Taught::Unknown, Some(key)) => {
+                learned.forget_key(database, key, span);
+                false
             }
+            (Taught::Nothing, _) | (_, None) => false,
         }
     }
 

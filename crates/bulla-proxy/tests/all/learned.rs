@@ -242,3 +242,30 @@ fn a_part_of_a_value_that_is_changed_teaches_what_it_says_and_no_more() {
     let reads = entries.iter().filter(|entry| entry.contains("\"exists\"")).cloned().collect::<Vec<_>>();
     assert_eq!(plain(&reads), expected);
 }
+
+#[test]
+fn a_key_that_two_clients_change_at_once_is_nobodys_until_one_changes_it_alone() {
+    let world = World::of_workers(2, "", RULES, &[]);
+    let (mut one, mut other, mut around) = (world.connect(), world.connect(), world.around());
+    let lines = [("HSET key1 USR ada", "DEL key1"), ("DEL key2", "HSET key2 USR ada")];
+    for (first, second) in lines {
+        // The server keeps both waiting until it has both.
+        assert_eq!(around.ask("CLIENT PAUSE 600000 WRITE"), "OK");
+        for (count, (client, line)) in [(&mut one, first), (&mut other, second)].into_iter().enumerate() {
+            client.send(format!("{line}\r\n"));
+            let blocked = format!("blocked_clients:{}", count + 1);
+            while !around.ask("INFO clients").contains(&blocked) {}
+        }
+        around.ask("CLIENT UNPAUSE");
+        one.told();
+        other.told();
+    }
+    one.ask_all(&["HSET key1 NAME x", "HSET key2 NAME x", "HSET key1 USR ada", "HGET key1 NAME"]);
+    let expected = ["write key1 0", "write key2 0", "write key1 0 subject=ada", "read key1 0 subject=ada"];
+    let entries = world.entries();
+    let entries =
+        plain(&entries).into_iter().filter(|entry| !entry.starts_with("delete")).collect::<Vec<_>>();
+    // Whoever says whose a key is has said so, whatever becomes of it.
+    assert!(entries.contains(&"write key2 0 subject=ada"), "{entries:?}");
+    assert_eq!(entries[entries.len() - expected.len()..], expected, "{entries:?}");
+}

@@ -1,14 +1,19 @@
 //! What was taught is known, and what holds no longer is not.
 
-use crate::subject::{Learned, Unkept};
+use crate::subject::{Learned, Span, Unkept};
 use proptest::prelude::*;
 use std::collections::HashMap;
+
+/// What one client did alone at this time.
+fn at(time: u64) -> Span {
+    Span { came: time, answered: time, connection: 1 }
+}
 
 #[test]
 fn what_was_taught_last_is_known() {
     let learned = Learned::new(1 << 20);
     assert_eq!(learned.lookup(0, b"key1"), None);
-    assert!(learned.teach(0, b"key1", "ada", 0) && learned.teach(0, b"key1", "bob", 0));
+    assert!(!learned.teach(0, b"key1", "ada", at(1)) && !learned.teach(0, b"key1", "bob", at(1)));
     assert_eq!(learned.lookup(0, b"key1").as_deref(), Some("bob"));
     assert_eq!(learned.lookup(1, b"key1"), None, "of another database nothing was said");
     assert_eq!(format!("{learned:?}"), "Learned(1 keys)", "keys and subjects are not shown");
@@ -18,7 +23,7 @@ fn what_was_taught_last_is_known() {
 fn who_is_erased_is_known_of_no_key() {
     let learned = Learned::new(1 << 20);
     for key in 0..10_u8 {
-        learned.teach(u32::from(key % 3), &[key], if key % 2 == 0 { "ada" } else { "bob" }, 0);
+        learned.teach(u32::from(key % 3), &[key], if key % 2 == 0 { "ada" } else { "bob" }, at(1));
     }
     assert_eq!(learned.forget_subject("ada"), 5);
     assert_eq!(learned.forget_subject("ada"), 0);
@@ -31,17 +36,21 @@ fn who_is_erased_is_known_of_no_key() {
 #[test]
 fn it_has_room_for_what_it_was_given_and_counts_what_goes() {
     let learned = Learned::new(64 << 10);
-    learned.teach(0, b"asked for", "ada", 0);
+    learned.teach(0, b"asked for", "ada", at(1));
     for key in 0..10_000_u32 {
-        assert!(learned.teach(0, &key.to_be_bytes(), "bob", 0));
+        learned.teach(0, &key.to_be_bytes(), "bob", at(1));
         assert_eq!(learned.lookup(0, b"asked for").as_deref(), Some("ada"), "what is asked for stays");
     }
     assert!((200..1000).contains(&learned.count()), "{learned:?}");
     assert_eq!(learned.count() + learned.dropped(), 10_001);
     assert_eq!(learned.lookup(0, &9_999_u32.to_be_bytes()).as_deref(), Some("bob"));
     let dropped = learned.dropped();
-    assert!(!learned.teach(0, b"asked for", &"x".repeat(32 << 10), 0), "what fits nowhere is not kept");
-    assert_eq!(learned.lookup(0, b"asked for"), None, "nor is what it was before");
+    learned.teach(0, b"asked for", &"x".repeat(32 << 10), at(1));
+    assert_eq!(
+        learned.lookup(0, b"asked for"),
+        None,
+        "what fits nowhere is not kept, nor is what it was before"
+    );
     assert_eq!(learned.dropped(), dropped + 1);
 }
 
@@ -49,31 +58,31 @@ fn it_has_room_for_what_it_was_given_and_counts_what_goes() {
 fn a_key_that_is_gone_is_forgotten_unless_it_was_taught_since() {
     let learned = Learned::new(1 << 20);
     for key in [b"a", b"b", b"c"] {
-        learned.teach(0, key, "ada", 10);
+        learned.teach(0, key, "ada", at(11));
     }
-    learned.teach(0, b"b", "ada", 20);
-    learned.rename((0, b"c"), (0, b"d"));
+    learned.teach(0, b"b", "ada", at(21));
+    learned.copy((0, b"c"), (0, b"d"), at(21));
     for key in [b"a", b"b", b"d"] {
         learned.forget_gone(0, key, 15);
     }
     assert_eq!(learned.lookup(0, b"a"), None);
     assert_eq!(learned.lookup(0, b"b").as_deref(), Some("ada"), "another command made it anew");
-    assert_eq!(learned.lookup(0, b"d").as_deref(), Some("ada"), "nothing tells when it was called so");
+    assert_eq!(learned.lookup(0, b"d").as_deref(), Some("ada"), "it was made since");
 }
 
 #[test]
 fn who_keeps_it_is_told_each_change_once_and_nothing_that_has_passed() {
     let learned = Learned::new(1 << 20);
-    learned.teach(0, b"before", "ada", 0);
+    learned.teach(0, b"before", "ada", at(1));
     assert!(learned.unkept().is_none(), "nobody asked for changes");
     learned.begin_keeping();
     let all = learned.unkept().unwrap();
     assert!(all.all && all.known.len() == 1 && *all.known[0].subject == *"ada");
-    learned.teach(0, b"before", "ada", 1);
+    learned.teach(0, b"before", "ada", at(2));
     assert!(learned.lookup(0, b"before").is_some() && learned.unkept().is_none(), "that is no change");
-    learned.teach(0, b"key", "bob", 1);
-    learned.teach(0, b"passing", "bob", 1);
-    learned.forget_key(0, b"passing");
+    learned.teach(0, b"key", "bob", at(2));
+    learned.teach(0, b"passing", "bob", at(2));
+    learned.forget_key(0, b"passing", at(2));
     let Unkept { all, known, forgotten } = learned.unkept().unwrap();
     assert!(!all && known.len() == 1 && &*known[0].key == b"key");
     assert!(!forgotten.contains(&known[0].lesson));
@@ -81,7 +90,7 @@ fn who_keeps_it_is_told_each_change_once_and_nothing_that_has_passed() {
     learned.keep_later(known.clone());
     assert_eq!(learned.unkept().unwrap().known, known);
     learned.keep_later(known.clone());
-    learned.teach(0, b"key", "ada", 2);
+    learned.teach(0, b"key", "ada", at(3));
     let next = learned.unkept().unwrap();
     assert_eq!(next.forgotten, [known[0].lesson]);
     assert!(next.known.len() == 1 && *next.known[0].subject == *"ada");
@@ -127,7 +136,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn carry_out(step: Step, learned: &Learned, model: &mut HashMap<(u32, u8), u8>) {
     match step {
         Step::Teach(database, key, subject) => {
-            learned.teach(database, &[key], &subject.to_string(), 0);
+            learned.teach(database, &[key], &subject.to_string(), at(1));
             model.insert((database, key), subject);
         }
         Step::Lookup(database, key) => {
@@ -136,7 +145,7 @@ fn carry_out(step: Step, learned: &Learned, model: &mut HashMap<(u32, u8), u8>) 
             assert!(told == known || (told.is_none() && learned.dropped() > 0));
         }
         Step::ForgetKey(database, key) => {
-            learned.forget_key(database, &[key]);
+            learned.forget_key(database, &[key], at(1));
             model.remove(&(database, key));
         }
         Step::ForgetSubject(subject) => {
@@ -144,27 +153,30 @@ fn carry_out(step: Step, learned: &Learned, model: &mut HashMap<(u32, u8), u8>) 
             model.retain(|_, known| *known != subject);
         }
         Step::ForgetDatabase(database) => {
-            learned.forget_database(database);
+            learned.forget_database(database, at(1));
             model.retain(|(known, _), _| *known != database);
         }
         Step::ForgetAll => {
-            learned.forget_all();
+            learned.forget_all(at(1));
             model.clear();
         }
         Step::Rename(from, to) => {
-            learned.rename((from.0, &[from.1]), (to.0, &[to.1]));
+            learned.copy((from.0, &[from.1]), (to.0, &[to.1]), at(1));
+            if from != to {
+                learned.forget_key(from.0, &[from.1], at(1));
+            }
             let known = model.remove(&from);
             model.remove(&to);
             model.extend(known.map(|known| (to, known)));
         }
         Step::Copy(from, to) => {
-            learned.copy((from.0, &[from.1]), (to.0, &[to.1]));
+            learned.copy((from.0, &[from.1]), (to.0, &[to.1]), at(1));
             let known = model.get(&from).copied();
             model.remove(&to);
             model.extend(known.map(|known| (to, known)));
         }
         Step::Swap(one, other) => {
-            learned.swap_databases(one, other);
+            learned.swap_databases(one, other, at(1));
             let swapped = |database| match database {
                 it if it == one => other,
                 it if it == other => one,

@@ -3,5 +3,6 @@
 mod form;
 mod learned;
 mod lesson;
+mod recent;
 mod rules;
 mod template;

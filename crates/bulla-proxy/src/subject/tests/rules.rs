@@ -1,7 +1,7 @@
 //! Rules, in their order.
 
 use crate::subject::Match;
-use crate::subject::{Answer, JsonPath, Key, Learned, Lesson, Rule, Rules, Taught, Template, Whose, form};
+use crate::subject::{Answer, JsonPath, Key, Learned, Lesson, Rule, Rules, Span, Template, Whose, form};
 use bulla_proof::entry::MAX_STRING;
 use proptest::prelude::*;
 
@@ -22,6 +22,9 @@ fn whose<'a>(rules: &'a Rules, database: u32, key: &'a str, learned: &Learned) -
 fn subject(text: &str) -> Whose<'_> {
     Whose::Subject(text.into())
 }
+
+/// What one client does alone.
+const ALONE: Span = Span { came: 1, answered: 1, connection: 1 };
 
 #[test]
 fn the_first_rule_that_is_about_a_key_says_whose_it_is() {
@@ -52,28 +55,28 @@ fn what_a_command_teaches_is_known_from_then_on() {
     let learn = |database, command: &str, answer| {
         let words = command.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
         let name = command.split(' ').next().unwrap().to_ascii_lowercase();
-        rules.learn(database, (&name, 1, &words), answer, (&learned, 0))
+        let contested = rules.learn(database, (&name, 1, &words), answer, (&learned, ALONE));
+        assert!(!contested);
     };
-    let taught = |text: &str| Taught::Subject(text.as_bytes().to_vec());
     assert!(rules.learns());
     assert_eq!(whose(&rules, 0, "key1", &learned), Whose::Unmapped);
-    assert_eq!(learn(0, "HSET key1 USR 100%", Answer::Integer(1)), taught("100%25"));
+    learn(0, "HSET key1 USR 100%", Answer::Integer(1));
     assert_eq!(whose(&rules, 0, "key1", &learned), subject("100%25"), "in the form of all subjects");
-    assert_eq!(learn(0, "HSETNX key1 USR bob", Answer::Integer(0)), Taught::Nothing);
-    assert_eq!(learn(0, "HSET key1 A b", Answer::Integer(1)), Taught::Nothing);
+    learn(0, "HSETNX key1 USR bob", Answer::Integer(0));
+    learn(0, "HSET key1 A b", Answer::Integer(1));
     assert_eq!(whose(&rules, 0, "key1", &learned), subject("100%25"), "it was set already");
-    assert_eq!(learn(0, r#"SET key1 {"user":{"id":"cleo"}}"#, Answer::Other), taught("cleo"));
+    learn(0, r#"SET key1 {"user":{"id":"cleo"}}"#, Answer::Other);
     assert_eq!(whose(&rules, 0, "key1", &learned), subject("cleo"));
-    assert_eq!(learn(0, r#"SET key1 {"user":{"id":"dan"}} NX"#, Answer::Null), Taught::Nothing);
-    assert_eq!(learn(0, "SET key1 x XX", Answer::Null), Taught::Nothing);
+    learn(0, r#"SET key1 {"user":{"id":"dan"}} NX"#, Answer::Null);
+    learn(0, "SET key1 x XX", Answer::Null);
     assert_eq!(whose(&rules, 0, "key1", &learned), subject("cleo"));
-    assert_eq!(learn(0, r#"SET key1 {"user":{"id":"dan"}} IFEQ x GET"#, Answer::Other), Taught::Unknown);
+    learn(0, r#"SET key1 {"user":{"id":"dan"}} IFEQ x GET"#, Answer::Other);
     assert_eq!(whose(&rules, 0, "key1", &learned), Whose::Unmapped, "nobody can tell");
-    assert_eq!(learn(1, r#"SET key1 {"user":{"id":"cleo"}}"#, Answer::Other), Taught::Unknown);
+    learn(1, r#"SET key1 {"user":{"id":"cleo"}}"#, Answer::Other);
     learn(0, "HSET key1 USR ada", Answer::Integer(1));
-    assert_eq!(learn(0, "SET key1 x", Answer::Other), Taught::Unknown);
+    learn(0, "SET key1 x", Answer::Other);
     assert_eq!(whose(&rules, 0, "key1", &learned), Whose::Unmapped, "what says so is written over");
-    assert_eq!(learn(0, "HSET own:1 USR ada", Answer::Integer(1)), Taught::Nothing);
+    learn(0, "HSET own:1 USR ada", Answer::Integer(1));
     assert_eq!(whose(&rules, 0, "own:1", &learned), subject("1"), "an earlier rule says so");
 }
 
@@ -83,7 +86,7 @@ fn a_rule_that_has_not_learned_is_passed_by() {
     let rules = vec![rule("*", &[], hash_field()), rule("user:{subject}", &[], None)];
     let rules = Rules::new(rules, None, KEY);
     assert_eq!(whose(&rules, 0, "user:1", &learned), subject("1"));
-    learned.teach(0, b"user:1", "ada", 0);
+    learned.teach(0, b"user:1", "ada", ALONE);
     assert_eq!(whose(&rules, 0, "user:1", &learned), subject("ada"));
 }
 

@@ -1,0 +1,17 @@
+//! Threads of the proxy, each of which is joined.
+#![expect(clippy::disallowed_methods, reason = "the one place where the proxy starts threads")]
+
+use bulla::{Error, ErrorKind, Result};
+use std::thread::{Builder, JoinHandle};
+
+/// Starts a thread of this name; `what` it is for says the error.
+///
+/// # Errors
+/// `Unavailable` where there can be no more threads.
+pub(crate) fn start(name: String, what: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    Builder::new().name(name).spawn(run).map_err(|error| {
+        let message =
+            format!("starting a thread {what}: {error}; look at the limit on threads (`ulimit -u`)");
+        Error::new(ErrorKind::Unavailable, message)
+    })
+}
