@@ -22,6 +22,7 @@ mod special;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod transaction;
 
 pub use context::Context;
 pub use operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unrecorded, Values};
@@ -30,7 +31,7 @@ pub use outlet::{Outlet, Place, Ticket};
 use crate::config::{Mode, Unfollowable};
 use crate::counters::RefusedCommand;
 use crate::resp::{Arguments, Replies, Requests, Violation};
-use admission::{ABORTED, Admission, Verdict};
+use admission::{Admission, Verdict};
 use hmac::Hmac;
 use pending::{Answer, Pending, Pipeline};
 use replies::LITTLE;
@@ -140,7 +141,7 @@ impl Session {
 
     /// Whether what the server says next may be recorded.
     pub fn awaits_entries(&self) -> bool {
-        self.pipeline.iter().any(|pending| pending.is_recorded() || pending.special == Special::Exec)
+        self.pipeline.iter().any(Pending::makes_entries)
     }
 
     /// Whether what the client says next may be recorded.
@@ -160,7 +161,7 @@ impl Session {
 
     /// Whether the client waits for nothing, and could be told to go: it is in no transaction either.
     pub fn is_idle(&self) -> bool {
-        self.is_answered() && !self.standing.is_multi() && !self.unaudited
+        self.is_answered() && !self.standing.queues() && !self.unaudited
     }
 
     /// Whether the server may say something at any time.
@@ -236,30 +237,24 @@ impl Session {
         self.give_up_all(now, recorder);
     }
 
-    /// Records as such what is not answered.
-    fn give_up_all(&mut self, now: u64, recorder: &mut impl Record) {
-        let mut queued = Vec::new();
-        let mut multi = self.standing.is_multi();
-        while let Some(pending) = self.standing.queued.pop() {
-            queued.push(pending);
-        }
+    /// Records as such what is not answered; what the server has queued, and was not asked to carry out, is left.
+    ///
+    /// Behind a `MULTI` that is not answered, nobody knows whether commands were queued: the server may have refused it.
+    fn give_up_all(&mut self, now: u64, recorder: &mut impl Record) -> Vec<Pending> {
+        let mut queued = self.standing.queued.take();
         while let Some(pending) = self.pipeline.pop() {
-            match pending.special {
-                Special::Multi => multi = true,
-                Special::Exec if !matches!(pending.answer, Answer::Instead(_)) => {
-                    for pending in queued.drain(..) {
+            match (pending.special, &mut queued) {
+                (Special::Exec, _) if !matches!(pending.answer, Answer::Instead(_)) => {
+                    for pending in queued.take().unwrap_or_default() {
                         self.give_up_on(&pending, now, recorder);
                     }
-                    multi = false;
                 }
-                Special::Exec | Special::Discard | Special::Reset => {
-                    queued.clear();
-                    multi = false;
-                }
-                _ if multi => queued.push(pending),
-                _ => self.give_up_on(&pending, now, recorder),
+                (Special::Exec | Special::Discard | Special::Reset, _) => queued = None,
+                (_, Some(queued)) => queued.push(pending),
+                (_, None) => self.give_up_on(&pending, now, recorder),
             }
         }
+        queued.unwrap_or_default()
     }
 
     /// Whether it is known who acts in what comes next, as far as anybody has to know.
@@ -281,14 +276,12 @@ impl Session {
     /// A command is complete.
     fn command(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         if self.pipeline.len() == 0 {
-            self.admission.settle(self.standing.is_multi(), self.standing.monitors());
+            self.admission.settle(self.standing.queues(), self.standing.monitors());
         }
         let arguments = self.requests.take(self.pipeline.room());
         let effect = self.context.table.effect(&arguments);
         let special = Special::of(&self.context.table, &effect, &arguments);
         let answer = Pending::answer_of(&effect);
-        let settles_user = special.settles_user()
-            || special == Special::Exec && self.standing.queued.iter().any(|it| it.special.settles_user());
         let mut pending = Pending {
             arguments,
             effect,
@@ -298,7 +291,8 @@ impl Session {
             answer,
             silent: false,
             begun: false,
-            settles_user,
+            carries_out: false,
+            settles_user: special.settles_user(),
             sent: 0,
         };
         let begun = std::mem::take(&mut self.begun);
@@ -309,7 +303,7 @@ impl Session {
                         self.report(Stage::Intended, now, now).command(&pending, None, recorder)?;
                         recorder.ticket()
                     }
-                    _ if pending.is_recorded() => recorder.held(),
+                    _ if pending.makes_entries() => recorder.held(),
                     _ => 0,
                 };
                 pending.sent = self.to_server.end();
@@ -321,12 +315,13 @@ impl Session {
                 recorder.refused(why);
                 self.answer_instead(pending, reply, begun);
             }
-            Verdict::Discard => {
+            Verdict::Discard(why, reply) => {
+                why.into_iter().for_each(|why| recorder.refused(why));
                 self.to_server.truncate(self.to_server.settled());
                 self.to_server.push(b"*1\r\n$7\r\nDISCARD\r\n");
                 pending.sent = self.to_server.end();
                 self.to_server.settle(pending.sent, 0);
-                pending.answer = Answer::Instead(ABORTED);
+                pending.answer = Answer::Instead(reply);
                 self.pipeline.push(pending);
             }
         }
@@ -378,7 +373,10 @@ impl Session {
     /// From here on nobody audits the connection.
     fn give_up(&mut self, recorder: &mut impl Record) -> Result<(), Ended> {
         self.unaudited = true;
-        self.give_up_all(0, recorder);
+        for pending in self.give_up_all(0, recorder) {
+            // Whether it is carried out is told by nobody.
+            self.give_up_on(&pending, 0, recorder);
+        }
         self.report(Stage::Over, 0, 0).unaudited(recorder)?;
         self.ticket = recorder.ticket();
         self.to_server.settle(self.to_server.end(), 0);

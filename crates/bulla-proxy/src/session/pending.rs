@@ -25,6 +25,8 @@ pub(super) struct Pending {
     pub(super) silent: bool,
     /// Whether an entry says already that its reply began to leave.
     pub(super) begun: bool,
+    /// Whether it has a transaction carried out of which entries are made.
+    pub(super) carries_out: bool,
     /// Whether only its reply says who acts from then on.
     pub(super) settles_user: bool,
     /// Where it ends among all bytes that go to the server; 0 where it does not go there.
@@ -52,6 +54,11 @@ impl Pending {
         (is_told || !effect.keys.is_empty()) && !matches!(self.answer, Answer::Proxy(_) | Answer::Instead(_))
     }
 
+    /// Whether entries are made of its reply: of itself, or of the transaction that it has carried out.
+    pub(super) fn makes_entries(&self) -> bool {
+        self.carries_out || self.is_recorded()
+    }
+
     /// Where its reply comes from, as far as its own arguments tell.
     pub(super) fn answer_of(effect: &Effect) -> Answer {
         match effect.answers {
@@ -71,6 +78,7 @@ impl Pending {
             answer: Answer::Proxy(reply.into()),
             silent,
             begun: false,
+            carries_out: false,
             settles_user: false,
             sent: 0,
         }

@@ -121,7 +121,7 @@ impl Session {
                     return Err(Ended::NotDiscarded);
                 }
                 self.to_client.truncate(self.to_client.settled());
-                self.standing.end_transaction();
+                self.standing.queued = None;
                 if !silent {
                     self.to_client.push(text);
                 }
@@ -150,7 +150,7 @@ impl Session {
             recorder.redirected();
         }
         if self.standing.is_queued(reply, node) {
-            self.standing.queued.push(pending);
+            self.standing.queued.get_or_insert_default().push(pending);
         } else {
             self.standing.carried_out(&pending, node);
             self.pipeline.give_back(pending.arguments);
@@ -164,25 +164,20 @@ impl Session {
         let reply = self.replies.reply();
         let Some(node) = reply.nodes().first() else { return Ok(()) };
         if pending.special == Special::Exec && node.kind == Kind::Array {
+            // Whatever becomes of its entries, the transaction is over.
             let mut answers = reply.children(0);
-            while let Some(queued) = self.standing.queued.pop() {
+            let mut recorded = Ok(());
+            for queued in self.standing.queued.take().unwrap_or_default() {
                 let answer = answers.next();
-                let report = Report {
-                    context: &self.context,
-                    standing: &self.standing,
-                    database: self.standing.database,
-                    client: &self.client,
-                    stage: Stage::Over,
-                    reply_digest: None,
-                    from: pending.come,
-                    to: now,
-                };
-                report.command(&queued, answer.map(|(at, _)| (reply, at)), recorder)?;
+                let report = self.report(Stage::Over, pending.come, now);
+                let of_this = report.command(&queued, answer.map(|(at, _)| (reply, at)), recorder);
+                recorded = recorded.and(of_this);
                 if let Some((_, node)) = answer {
                     self.standing.carried_out(&queued, node);
                 }
                 self.pipeline.give_back(queued.arguments);
             }
+            recorded?;
             self.ticket = self.ticket_after(recorder);
         } else if pending.is_recorded() && !self.standing.is_queued(reply, node) {
             let digest = self.reply_digest.take().map(|digest| digest.finalize().into_bytes().into());
@@ -241,7 +236,8 @@ impl Session {
         let report = self.report(Stage::Begun, pending.come, now);
         let recorded = match pending.special {
             Special::Exec => {
-                self.standing.queued.iter().try_for_each(|queued| report.command(queued, None, recorder))
+                let each = self.standing.queued.iter().flatten();
+                each.map(|queued| report.command(queued, None, recorder)).fold(Ok(()), Result::and)
             }
             _ => report.command(&pending, None, recorder),
         };
@@ -257,7 +253,7 @@ impl Session {
         match self.pipeline.first() {
             // Of each command's result its type, and whether it is an error: whatever else there is, the database depends on it.
             Some(first) if first.special == Special::Exec => {
-                let results = self.standing.queued.len() + 1;
+                let results = self.standing.queued.as_ref().map_or(0, Vec::len) + 1;
                 (Limits { bytes: results * RESULT, items: results, text: RESULT }, 1)
             }
             Some(first) if first.effect.reply_names_keys() => {

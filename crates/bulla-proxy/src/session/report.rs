@@ -27,6 +27,9 @@ pub(super) struct Report<'a> {
 
 impl Report<'_> {
     /// Records a command to which value `at` of a reply is the answer; `None` where there is none.
+    ///
+    /// # Errors
+    /// The log did not take all of it. Each operation was offered, so that those that are missing are counted.
     pub(super) fn command(
         &self,
         pending: &Pending,
@@ -51,11 +54,11 @@ impl Report<'_> {
         if let Some(carried_out) = &carried_out {
             recorder.learn(carried_out);
         }
-        self.record(pending, answer, recorder)?;
+        let recorded = self.record(pending, answer, recorder);
         if let Some(carried_out) = &carried_out {
             recorder.forget(carried_out);
         }
-        Ok(())
+        recorded
     }
 
     fn record(
@@ -88,6 +91,7 @@ impl Report<'_> {
             stage: self.stage,
             values: Values::None,
         };
+        let mut recorded = Ok(());
         let mut written = None;
         for used in &pending.effect.keys {
             let arguments = &pending.arguments;
@@ -109,27 +113,28 @@ impl Report<'_> {
                 Access::Read => answer.zip(node).and_then(|((_, at), (reply, node))| told(reply, at, node)),
                 _ => Some(*written.get_or_insert_with(|| carried(pending))),
             };
-            recorder.record(&Operation {
+            recorded = recorded.and(recorder.record(&Operation {
                 target: Target::Key { key, length: argument.length, digest: argument.digest, access },
                 status,
                 size,
                 values: self.values(pending, used, (access, status), answer),
                 database: used.database.unwrap_or(self.database),
                 ..operation
-            })?;
+            }));
         }
         if let Some(class) = pending.effect.unknowable {
             let digest = digest_of_script(operation.command, pending);
             let script = digest.as_ref().map(|digest| &digest[..]).or(script(operation.command, pending));
-            recorder.record(&Operation { target: Target::Unknowable(class, script), ..operation })?;
+            let target = Target::Unknowable(class, script);
+            recorded = recorded.and(recorder.record(&Operation { target, ..operation }));
         }
         if pending.effect.administrative {
-            recorder.record(&Operation { target: Target::Server, ..operation })?;
+            recorded = recorded.and(recorder.record(&Operation { target: Target::Server, ..operation }));
         }
         if pending.effect.class == Class::Listing {
-            self.list(answer, &operation, recorder)?;
+            recorded = recorded.and(self.list(answer, &operation, recorder));
         }
-        Ok(())
+        recorded
     }
 
     /// The values that were written to a key, or read of it. Those that could be of another key, too, are none: they would stay when
@@ -173,6 +178,7 @@ impl Report<'_> {
         operation: &Operation<'_>,
         recorder: &mut impl Record,
     ) -> Result<(), Unrecorded> {
+        let mut recorded = Ok(());
         let (mut named, mut listed) = (0, 0);
         if let Some((reply, at)) = answer.filter(|_| operation.status == Status::Done) {
             // SCAN tells where to go on before the keys.
@@ -193,14 +199,16 @@ impl Report<'_> {
                 let text = reply.text(key);
                 let target =
                     Target::Key { key: text, length: key.length, digest: None, access: Access::Read };
-                recorder.record(&Operation { target, ..*operation })?;
+                recorded = recorded.and(recorder.record(&Operation { target, ..*operation }));
                 listed += 1;
             }
         }
         match named.saturating_sub(listed) {
-            0 if operation.status == Status::Done => Ok(()),
-            left => recorder
-                .record(&Operation { target: Target::Unlisted(left, self.reply_digest), ..*operation }),
+            0 if operation.status == Status::Done => recorded,
+            left => {
+                let target = Target::Unlisted(left, self.reply_digest);
+                recorded.and(recorder.record(&Operation { target, ..*operation }))
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! [`Standing`]: what is so of a connection by the replies that have come.
 
 use super::DEFAULT_USER;
-use super::pending::{Pending, Pipeline};
+use super::pending::Pending;
 use super::special::{self, Channels, Special};
 use crate::command::Databases;
 use crate::resp::{Kind, Node, Reply};
@@ -17,10 +17,8 @@ pub(super) struct Standing {
     /// The name that the client gave itself.
     pub(super) name: Option<Rc<str>>,
     resp3: bool,
-    /// Whether the server queues commands.
-    multi: bool,
-    /// What it queued.
-    pub(super) queued: Pipeline,
+    /// What the server has queued since `MULTI`; `None` where it queues nothing.
+    pub(super) queued: Option<Vec<Pending>>,
     /// How many channels, patterns and shard channels are subscribed to.
     subscribed: [u64; 3],
     /// Whether the server tells what others do.
@@ -49,8 +47,7 @@ impl Standing {
             certificate,
             name: None,
             resp3: false,
-            multi: false,
-            queued: Pipeline::default(),
+            queued: None,
             subscribed: [0; 3],
             monitors: false,
         }
@@ -88,8 +85,8 @@ impl Standing {
     }
 
     /// Whether the server queues commands.
-    pub(super) fn is_multi(&self) -> bool {
-        self.multi
+    pub(super) fn queues(&self) -> bool {
+        self.queued.is_some()
     }
 
     /// Whether the server tells what others do.
@@ -121,14 +118,14 @@ impl Standing {
 
     /// The server took a command, and answered with `node`. Whether it was queued, and is over only with its transaction.
     pub(super) fn is_queued(&self, reply: &Reply, node: &Node) -> bool {
-        self.multi && node.kind == Kind::Simple && reply.text(node) == b"QUEUED"
+        self.queues() && node.kind == Kind::Simple && reply.text(node) == b"QUEUED"
     }
 
     /// What changes with a command that was carried out and answered with `node`.
     pub(super) fn carried_out(&mut self, pending: &Pending, node: &Node) {
         let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
         if ends && (node.kind != Kind::Error || pending.special == Special::Exec) {
-            self.end_transaction();
+            self.queued = None;
         }
         if node.kind == Kind::Error {
             return;
@@ -137,7 +134,7 @@ impl Standing {
             self.database = database;
         }
         match pending.special {
-            Special::Multi => self.multi = true,
+            Special::Multi => self.queued = Some(Vec::new()),
             Special::Auth | Special::Hello => {
                 if let Some(user) = special::user(pending.special, &pending.arguments)
                     && *user != *self.actor
@@ -150,10 +147,7 @@ impl Standing {
             }
             Special::SetName => self.set_name(pending.arguments.get(2)),
             Special::Monitor => self.monitors = true,
-            Special::Reset => {
-                let (queued, certificate) = (std::mem::take(&mut self.queued), self.certificate.take());
-                *self = Standing { queued, ..Standing::of(certificate) };
-            }
+            Special::Reset => *self = Standing::of(self.certificate.take()),
             _ => {}
         }
     }
@@ -173,14 +167,6 @@ impl Standing {
     fn set_name(&mut self, name: Option<&[u8]>) {
         let name = name.and_then(|name| str::from_utf8(name).ok()).filter(|name| !name.is_empty());
         self.name = name.map(Into::into);
-    }
-
-    /// Nothing is queued any more.
-    pub(super) fn end_transaction(&mut self) {
-        self.multi = false;
-        while let Some(pending) = self.queued.pop() {
-            self.queued.give_back(pending.arguments);
-        }
     }
 }
 

@@ -58,28 +58,60 @@ fn more_clients_than_are_allowed_are_turned_away() {
 #[test]
 fn while_the_log_takes_nothing_commands_are_refused_or_pass_as_configured() {
     for mode in MODES {
-        let mut world = World::new(&format!("mode = \"{mode}\""), "", &[]);
-        let mut client = world.connect();
+        // Each worker learns it for itself.
+        let mut world = World::of_workers(1, &format!("mode = \"{mode}\""), "", &[]);
+        let (mut client, mut other) = (world.connect(), world.connect());
         assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
+        assert_eq!(other.ask_all(&["MULTI", "SET a 2", "SET b 2"]), ["OK", "QUEUED", "QUEUED"], "{mode}");
         world.close_log();
         // What was carried out and could not be recorded, nobody is told.
         assert!(client.ask("GET a").starts_with("BULLA the audit log did not keep what this was"), "{mode}");
         assert_eq!(client.told(), "the end", "{mode}");
-        // Each worker learns it for itself.
-        let told = [world.connect(), world.connect()].map(|mut client| client.ask("GET a"));
-        let refused =
-            told.iter().filter(|told| told.starts_with("BULLA the audit log takes no entries")).count();
-        assert!(refused >= 1 && !told.contains(&"1".to_owned()), "{mode}: {told:?}");
-        let mut client = world.connect();
-        assert_eq!(client.ask("PING"), "PONG", "{mode}");
-        assert!(world.proxy().counters().unrecorded.get() >= 1, "{mode}");
+        // From then on nothing is carried out, whenever it was sent.
+        let told = other.ask_all(&["EXEC", "GET a", "PING"]);
+        assert!(told[0].starts_with("EXECABORT") && told[0].contains("takes no entries"), "{mode}: {told:?}");
+        assert!(told[1].starts_with("BULLA the audit log takes no entries"), "{mode}: {told:?}");
+        assert_eq!(told[2], "PONG", "{mode}");
+        assert_eq!(world.around().ask_all(&["GET a", "EXISTS b"]), ["1", "0"], "{mode}");
+        assert_eq!(world.proxy().counters().unrecorded.get(), 1, "{mode}");
 
-        let mut world = World::new(&format!("mode = \"{mode}\"\nunrecordable = \"pass\""), "", &[]);
+        let top = format!("mode = \"{mode}\"\nunrecordable = \"pass\"");
+        let mut world = World::of_workers(1, &top, "", &[]);
         let mut client = world.connect();
         assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
         world.close_log();
-        assert_eq!(client.ask_all(&["GET a", "GET a"]), ["1", "1"], "{mode}");
-        assert!(world.proxy().counters().unrecorded.get() >= 2, "{mode}");
+        assert_eq!(client.ask_all(&["GET a", "MGET a b"])[0], "1", "{mode}");
+        // With an intent before each.
+        let each = if mode == "before-send" { 2 } else { 1 };
+        assert_eq!(world.proxy().counters().unrecorded.get(), 3 * each, "{mode}");
+    }
+}
+
+#[test]
+fn of_a_transaction_that_was_carried_out_and_what_is_behind_it_each_operation_is_counted_that_has_no_entry() {
+    for mode in MODES {
+        let mut world = World::of_workers(1, &format!("mode = \"{mode}\""), "", &[]);
+        let mut client = world.connect();
+        assert_eq!(
+            client.ask_all(&["MULTI", "SET a 1", "MSET b 1 c 1"]),
+            ["OK", "QUEUED", "QUEUED"],
+            "{mode}"
+        );
+        world.close_log();
+        client.send("EXEC\r\nSET d 1\r\n");
+        assert!(client.told().starts_with("BULLA the audit log did not keep what this was"), "{mode}");
+        assert_eq!(client.told(), "the end", "{mode}");
+        let counted = &world.proxy().counters().unrecorded;
+        // The intent of what is behind it ends the connection before any of it leaves.
+        let (done, missing) = if mode == "before-send" { ("0", 1) } else { ("4", 4) };
+        while counted.get() < missing {
+            std::thread::yield_now();
+        }
+        while world.proxy().counters().clients.get() > 0 {
+            std::thread::yield_now();
+        }
+        let stored = world.around().ask("EXISTS a b c d");
+        assert_eq!((stored.as_str(), counted.get()), (done, missing), "{mode}");
     }
 }
 
