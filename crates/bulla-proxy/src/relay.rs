@@ -131,12 +131,16 @@ impl Relay {
     /// # Errors
     /// Why this ends the connection.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
-        while self.step(cx)? {
-            self.active = true;
-        }
+        let stepped = loop {
+            match self.step(cx) {
+                Ok(true) => self.active = true,
+                stepped => break stepped,
+            }
+        };
         self.worker.look_after();
         self.client.flush(cx);
         self.server.flush(cx);
+        stepped?;
         if self.client.shut {
             return Poll::Ready(Ok(()));
         }
@@ -184,7 +188,7 @@ impl Relay {
 
     /// Moves what can be moved. Whether anything could.
     fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
-        let rests = self.draining && self.session.is_idle();
+        let rests = self.draining && self.session.has_begun_nothing();
         let Relay { client, server, session, first_bytes, worker, generation, .. } = self;
         if *generation != worker.generation() {
             *generation = worker.generation();
@@ -212,22 +216,24 @@ impl Relay {
         session.to_server.leave(written);
         moved |= written > 0;
         let waits = worker.is_full() && session.awaits_entries();
+        let mut came = Ok(false);
         if !server.ended && !waits && session.wants_server() {
-            moved |= server.read(cx, worker, |bytes| {
+            came = server.read(cx, worker, |bytes| {
                 counters.from_server.add(bytes.len() as u64);
                 session.from_server(bytes, now, &mut *worker.recorder_now())
-            })?;
+            });
         }
         let come_for_client = worker.come_for(session.to_client.waits_for(), worker.come());
         let written = client.write(cx, session.to_client.ready(come_for_client));
         session.to_client.leave(written);
-        moved |= written > 0;
+        // What was answered before the connection has to end has left by now, as far as it waits for nothing.
+        moved |= came? || written > 0;
         Ok(moved && !client.shut)
     }
 
     fn is_over(&self) -> bool {
         let answered = self.session.to_client.is_drained();
-        let rests = self.session.is_idle() && self.session.to_server.is_drained();
+        let rests = self.session.has_begun_nothing() && self.session.to_server.is_drained();
         self.session.is_over() || self.server.ended && answered || self.draining && rests
     }
 

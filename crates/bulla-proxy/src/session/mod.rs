@@ -90,8 +90,8 @@ pub struct Session {
     closing: bool,
     /// What the client sent was no command.
     violated: bool,
-    /// Bytes are relayed as they are.
-    unaudited: bool,
+    /// Bytes are relayed as they are: to the server once it is durable that nobody audits them, where commands wait for their intents.
+    unaudited: Option<Ticket>,
 }
 
 impl Session {
@@ -113,7 +113,7 @@ impl Session {
             begun: false,
             closing: false,
             violated: false,
-            unaudited: false,
+            unaudited: None,
         }
     }
 
@@ -159,14 +159,19 @@ impl Session {
         self.pipeline.len() == 0 && self.to_client.waiting() == 0
     }
 
-    /// Whether the client waits for nothing, and could be told to go: it is in no transaction either.
+    /// Whether the client waits for nothing.
     pub fn is_idle(&self) -> bool {
-        self.is_answered() && !self.standing.queues() && !self.unaudited
+        self.is_answered() && self.unaudited.is_none()
+    }
+
+    /// Whether it has begun nothing either that it would go on with: it is in no transaction.
+    pub fn has_begun_nothing(&self) -> bool {
+        self.is_idle() && !self.standing.queues()
     }
 
     /// Whether the server may say something at any time.
     pub fn listens(&self) -> bool {
-        self.unaudited || self.standing.listens()
+        self.unaudited.is_some() || self.standing.listens()
     }
 
     /// Whether the client sent what is no command, and is refused for that.
@@ -181,13 +186,14 @@ impl Session {
 
     /// Answers with an error whatever came and was not taken, after which nothing more is read from the client.
     pub fn refuse(&mut self, reply: &str) {
-        self.refuse_rest(reply);
+        self.to_server.truncate(self.to_server.settled());
+        self.close_with(reply.as_bytes().to_vec());
     }
 
     /// What waits to leave to the client never does: it is told instead that this is not recorded, where no part of it has left.
     pub fn tell_unrecorded(&mut self) {
         const TOLD: &[u8] = b"-BULLA the audit log did not keep what this was, so its result is not told: it may have been done\r\n";
-        if !self.unaudited {
+        if self.unaudited.is_none() {
             self.to_client.replace_waiting(TOLD);
         }
     }
@@ -200,9 +206,9 @@ impl Session {
         let mut at = 0;
         while at < bytes.len() && !self.closing {
             let rest = &bytes[at..];
-            if self.unaudited {
+            if let Some(ticket) = self.unaudited {
                 self.to_server.push(rest);
-                self.to_server.settle(self.to_server.end(), 0);
+                self.to_server.settle(self.to_server.end(), ticket);
                 return Ok(());
             }
             if !self.knows_user() {
@@ -223,7 +229,7 @@ impl Session {
                 Err(_) if self.context.unfollowable == Unfollowable::Relay => self.give_up(recorder)?,
                 Err(violation) => {
                     self.violated = true;
-                    self.refuse_rest(&format!("-ERR Protocol error: {violation}\r\n"));
+                    self.refuse(&format!("-ERR Protocol error: {violation}\r\n"));
                 }
             }
         }
@@ -336,7 +342,7 @@ impl Session {
         self.pipeline.give_back(pending.arguments);
         match begun {
             // The server waits for its end.
-            true => self.refuse_rest_with(reply),
+            true => self.close_with(reply),
             false => self.pipeline.push(Pending::local(reply, silent)),
         }
     }
@@ -354,17 +360,12 @@ impl Session {
             self.to_server.settle(end, 0);
         } else {
             recorder.refused(RefusedCommand::Limit);
-            self.refuse_rest("-BULLA a command of this kind, and of this length, may not pass the proxy\r\n");
+            self.refuse("-BULLA a command of this kind, and of this length, may not pass the proxy\r\n");
         }
     }
 
-    fn refuse_rest(&mut self, reply: &str) {
-        self.to_server.truncate(self.to_server.settled());
-        self.refuse_rest_with(reply.as_bytes().to_vec());
-    }
-
     /// Answers with an error, after which nothing more is read from the client.
-    fn refuse_rest_with(&mut self, reply: Vec<u8>) {
+    fn close_with(&mut self, reply: Vec<u8>) {
         self.closing = true;
         self.pipeline.push(Pending::local(reply, false));
         self.answer_locally();
@@ -372,14 +373,18 @@ impl Session {
 
     /// From here on nobody audits the connection.
     fn give_up(&mut self, recorder: &mut impl Record) -> Result<(), Ended> {
-        self.unaudited = true;
         for pending in self.give_up_all(0, recorder) {
             // Whether it is carried out is told by nobody.
             self.give_up_on(&pending, 0, recorder);
         }
         self.report(Stage::Over, 0, 0).unaudited(recorder)?;
         self.ticket = recorder.ticket();
-        self.to_server.settle(self.to_server.end(), 0);
+        let before_sending = match self.context.mode {
+            Mode::BeforeSend => self.ticket,
+            Mode::Async | Mode::BeforeReply => recorder.held(),
+        };
+        self.unaudited = Some(before_sending);
+        self.to_server.settle(self.to_server.end(), before_sending);
         self.to_client.settle(self.to_client.end(), self.ticket);
         Ok(())
     }

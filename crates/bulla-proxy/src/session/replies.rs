@@ -23,12 +23,12 @@ impl Session {
     /// Takes what came from the server.
     ///
     /// # Errors
-    /// The connection is to be ended at once; what is settled may still leave.
+    /// The connection is to be ended at once, but for what is settled and waits for nothing.
     pub fn from_server(&mut self, bytes: &[u8], now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
-            if self.unaudited || self.begins_replication(rest, recorder)? {
+            if self.unaudited.is_some() || self.begins_replication(rest, recorder)? {
                 self.to_client.push(rest);
                 self.to_client.settle(self.to_client.end(), self.ticket);
                 return Ok(());
@@ -76,7 +76,7 @@ impl Session {
         if begins && !self.replies.is_in_reply() {
             self.give_up(recorder)?;
         }
-        Ok(self.unaudited)
+        Ok(self.unaudited.is_some())
     }
 
     /// A reply is complete, or something that the server says by itself.
@@ -203,7 +203,8 @@ impl Session {
         else {
             return Ok(());
         };
-        let may_be_message = kind == Kind::Array && self.standing.is_subscribed();
+        let may_be_message = kind == Kind::Array && self.standing.may_be_messages();
+        let answers_nothing = kind == Kind::Push || may_be_message;
         let first = self.pipeline.first();
         let hidden = first.as_ref().is_some_and(|first| match first.answer {
             Answer::Instead(_) => true,
@@ -213,7 +214,8 @@ impl Session {
         match (hidden, kind) {
             (_, Kind::Push) | (false, _) if self.context.mode != Mode::BeforeReply => {}
             (_, Kind::Push) | (false, _) => {
-                let begun = first.as_ref().is_none_or(|first| first.begun);
+                // What the server says by itself, and what it says of channels, has no entry.
+                let begun = answers_nothing || first.as_ref().is_none_or(|first| first.begun);
                 if open < WINDOW as u64 / 2 && !begun {
                     return Ok(());
                 }

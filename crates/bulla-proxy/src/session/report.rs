@@ -75,21 +75,11 @@ impl Report<'_> {
             (Some(_), None) => Status::Done,
         };
         let operation = Operation {
-            target: Target::Server,
-            status,
             error,
-            command: self.name(pending),
-            database: self.database,
-            size: None,
             duration: (self.stage == Stage::Over && node.is_some())
                 .then(|| self.to.saturating_sub(self.from)),
-            client: self.client,
-            actor: &self.standing.actor,
             purpose: pending.purpose.as_deref(),
-            name: self.standing.name.as_deref(),
-            certificate: self.standing.certificate.as_deref(),
-            stage: self.stage,
-            values: Values::None,
+            ..self.operation(self.name(pending), status)
         };
         let mut recorded = Ok(());
         let mut written = None;
@@ -153,6 +143,8 @@ impl Report<'_> {
         match (is_wanted, access, self.name(pending)) {
             (false, ..) | (_, Access::Delete, _) => Values::None,
             (true, Access::Read, name) => match answer {
+                // Of what is inside the reply of EXEC too little is kept.
+                Some((_, 1..)) => Values::None,
                 Some((reply, at)) if name == "mget" => {
                     let place = keys.iter().position(|other| other.argument == used.argument);
                     let child = place.and_then(|place| reply.children(at).nth(place));
@@ -218,11 +210,16 @@ impl Report<'_> {
 
     /// Records that nobody audits the connection from here on.
     pub(super) fn unaudited(&self, recorder: &mut impl Record) -> Result<(), Unrecorded> {
-        recorder.record(&Operation {
-            target: Target::Unaudited,
-            status: Status::Unknown,
+        recorder.record(&Operation { target: Target::Unaudited, ..self.operation("", Status::Unknown) })
+    }
+
+    /// What every operation of a command has in common.
+    fn operation<'a>(&'a self, command: &'a str, status: Status) -> Operation<'a> {
+        Operation {
+            target: Target::Server,
+            status,
             error: None,
-            command: "",
+            command,
             database: self.database,
             size: None,
             duration: None,
@@ -231,9 +228,9 @@ impl Report<'_> {
             purpose: None,
             name: self.standing.name.as_deref(),
             certificate: self.standing.certificate.as_deref(),
-            stage: Stage::Over,
+            stage: self.stage,
             values: Values::None,
-        })
+        }
     }
 }
 

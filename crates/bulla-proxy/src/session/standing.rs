@@ -63,7 +63,7 @@ impl Standing {
                 let tells = channels.is_some_and(|(_, name)| word(reply, 0) == Some(name));
                 if tells { Arrived::Answer } else { Arrived::Push }
             }
-            Kind::Array if !self.resp3 && self.is_subscribed() => match word(reply, 0) {
+            Kind::Array if self.may_be_messages() => match word(reply, 0) {
                 Some(b"message" | b"pmessage" | b"smessage") => Arrived::Push,
                 _ => Arrived::Answer,
             },
@@ -75,7 +75,12 @@ impl Standing {
         }
     }
 
-    pub(super) fn is_subscribed(&self) -> bool {
+    /// Whether arrays may be messages: they are where they are no pushes.
+    pub(super) fn may_be_messages(&self) -> bool {
+        !self.resp3 && self.is_subscribed()
+    }
+
+    fn is_subscribed(&self) -> bool {
         self.subscribed.iter().any(|count| *count > 0)
     }
 

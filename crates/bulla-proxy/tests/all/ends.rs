@@ -1,6 +1,14 @@
 //! How connections end: of the client, of the server, of the proxy.
 
-use super::world::{MODES, World, plain};
+use super::world::{Client, MODES, World, plain};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// For what comes in any case: a test that waits for longer has failed.
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
 
 #[test]
 fn whoever_says_that_nothing_more_will_come_gets_all_replies() {
@@ -41,6 +49,50 @@ fn a_proxy_that_is_stopped_lets_clients_finish_what_they_began() {
     assert_eq!(idle.told(), "the end");
     assert_eq!(client.ask("EXEC"), "Array(1) OK");
     assert_eq!(client.told(), "the end");
+    assert_eq!(plain(&world.entries()), ["write a 0"]);
+}
+
+#[test]
+fn who_says_nothing_for_too_long_is_closed_within_a_transaction_as_well() {
+    let world = World::new("", "[limits]\nidle_timeout = \"1 s\"", &[]);
+    let mut client = world.connect();
+    client.stream.set_read_timeout(PATIENCE).unwrap();
+    assert_eq!(client.ask_all(&["MULTI", "SET a 1"]), ["OK", "QUEUED"]);
+    assert_eq!(client.told(), "the end");
+    assert_eq!(plain(&world.entries()), [""; 0]);
+}
+
+/// A server as the one behind this socket, which answers a `SET` and says then what is no reply. Where it is.
+fn raving(socket: PathBuf) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut server) = (client.unwrap(), UnixStream::connect(&socket).unwrap());
+            let (mut to, mut from) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            std::thread::spawn(move || {
+                let mut room = [0; 1 << 10];
+                while let Ok(length @ 1..) = client.read(&mut room) {
+                    match room[..length].starts_with(b"SET") {
+                        true => client.write_all(b"+OK\r\nwhat?").unwrap(),
+                        false => server.write_all(&room[..length]).unwrap(),
+                    }
+                }
+            });
+        }
+    });
+    format!("address = \"{address}\"")
+}
+
+#[test]
+fn what_was_answered_before_the_server_said_what_is_no_reply_is_told() {
+    let world = World::edged("", None, &[]);
+    let upstream = raving(world.socket().to_owned());
+    let proxy = world.start_with(&world.config("", Some(&upstream), "")).unwrap();
+    let mut client = Client::new(TcpStream::connect(proxy.address().unwrap()).unwrap());
+    assert_eq!((client.ask("SET a 1"), client.told()), ("OK".into(), "the end".into()));
+    drop(proxy);
     assert_eq!(plain(&world.entries()), ["write a 0"]);
 }
 
@@ -104,9 +156,6 @@ fn of_a_transaction_that_was_carried_out_and_what_is_behind_it_each_operation_is
         let counted = &world.proxy().counters().unrecorded;
         // The intent of what is behind it ends the connection before any of it leaves.
         let (done, missing) = if mode == "before-send" { ("0", 1) } else { ("4", 4) };
-        while counted.get() < missing {
-            std::thread::yield_now();
-        }
         while world.proxy().counters().clients.get() > 0 {
             std::thread::yield_now();
         }

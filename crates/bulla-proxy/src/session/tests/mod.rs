@@ -50,6 +50,11 @@ impl Record for Notes {
         tell("purpose", operation.purpose);
         tell("name", operation.name);
         tell("stage", Some(format!("{:?}", operation.stage)).filter(|it| it != "Over").as_deref());
+        match operation.values {
+            Values::None => {}
+            Values::Carried(_, from, to) => note += &format!(" values={from}..{to}"),
+            Values::Told(_, at) => note += &format!(" value={at}"),
+        }
         self.operations.push(note);
         Ok(())
     }

@@ -178,3 +178,19 @@ fn an_intent_behind_a_transaction_that_was_discarded_is_in_the_database_before_i
         assert_eq!(world.noted(), intents, "{end}");
     }
 }
+
+#[test]
+fn of_a_transaction_the_values_that_are_read_are_not_recorded() {
+    let mut world = World::with(|context| context.record_values = Some(1024));
+    world.asks("GET a\r\nMULTI\r\nGET a\r\nMGET a b\r\nSET a x\r\nEXEC\r\n");
+    world.says("$1\r\n1\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+    world.says("*3\r\n$1\r\n1\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n+OK\r\n");
+    let noted = [
+        "read a get Done value=0",
+        "read a get Done",
+        "read a mget Done",
+        "read b mget Done",
+        "write a set Done values=2..3",
+    ];
+    assert_eq!(world.noted(), noted);
+}
