@@ -167,7 +167,8 @@ impl Session {
             // Whatever becomes of its entries, the transaction is over.
             let mut answers = reply.children(0);
             let mut recorded = Ok(());
-            for queued in self.standing.queued.take().unwrap_or_default() {
+            let mut transaction = self.standing.queued.take().unwrap_or_default();
+            for queued in transaction.drain(..) {
                 let answer = answers.next();
                 let report = self.report(Stage::Over, pending.come, now);
                 let of_this = report.command(&queued, answer.map(|(at, _)| (reply, at)), recorder);
@@ -177,6 +178,7 @@ impl Session {
                 }
                 self.pipeline.give_back(queued.arguments);
             }
+            self.standing.give_back(transaction);
             recorded?;
             self.ticket = self.ticket_after(recorder);
         } else if pending.is_recorded() && !self.standing.is_queued(reply, node) {

@@ -7,6 +7,9 @@ use crate::command::Databases;
 use crate::resp::{Kind, Node, Reply};
 use std::rc::Rc;
 
+/// Room for more queued commands than this is not kept for the next transaction.
+const ROOM_KEPT: usize = 64;
+
 /// See the module.
 pub(super) struct Standing {
     pub(super) database: u32,
@@ -19,6 +22,8 @@ pub(super) struct Standing {
     resp3: bool,
     /// What the server has queued since `MULTI`; `None` where it queues nothing.
     pub(super) queued: Option<Vec<Pending>>,
+    /// Room for what it queues next.
+    room: Vec<Pending>,
     /// How many channels, patterns and shard channels are subscribed to.
     subscribed: [u64; 3],
     /// Whether the server tells what others do.
@@ -48,6 +53,7 @@ impl Standing {
             name: None,
             resp3: false,
             queued: None,
+            room: Vec::new(),
             subscribed: [0; 3],
             monitors: false,
         }
@@ -126,6 +132,13 @@ impl Standing {
         self.queues() && node.kind == Kind::Simple && reply.text(node) == b"QUEUED"
     }
 
+    /// Takes back the room of a transaction that is done.
+    pub(super) fn give_back(&mut self, room: Vec<Pending>) {
+        if room.is_empty() && room.capacity() <= ROOM_KEPT {
+            self.room = room;
+        }
+    }
+
     /// What changes with a command that was carried out and answered with `node`.
     pub(super) fn carried_out(&mut self, pending: &Pending, node: &Node) {
         let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
@@ -139,7 +152,7 @@ impl Standing {
             self.database = database;
         }
         match pending.special {
-            Special::Multi => self.queued = Some(Vec::new()),
+            Special::Multi => self.queued = Some(std::mem::take(&mut self.room)),
             Special::Auth | Special::Hello => {
                 if let Some(user) = special::user(pending.special, &pending.arguments)
                     && *user != *self.actor
