@@ -142,12 +142,16 @@ impl Relay {
     /// # Errors
     /// Why this ends the connection.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
-        while self.step(cx)? {
-            (self.active, self.moved) = (true, true);
-        }
+        let stepped = loop {
+            match self.step(cx) {
+                Ok(true) => (self.active, self.moved) = (true, true),
+                stepped => break stepped,
+            }
+        };
         self.worker.request_retry();
         self.client.flush(cx);
         self.server.flush(cx);
+        stepped?;
         if self.client.shut {
             return Poll::Ready(Ok(()));
         }
@@ -225,24 +229,26 @@ impl Relay {
         session.to_server.leave(written);
         moved |= written > 0;
         let waits = worker.is_full() && session.awaits_entries();
+        let mut came = Ok(false);
         if !server.ended && !waits && session.wants_server() {
-            moved |= server.read(cx, worker, |bytes| {
+            came = server.read(cx, worker, |bytes| {
                 counters.from_server.add(bytes.len() as u64);
                 // Not before it came: what the server did in between would seem to have been done after the reply.
                 let now = worker.now();
                 session.from_server(bytes, now, &mut *worker.recorder_now())
-            })?;
+            });
         }
         let released_to_client = worker.released_for(session.to_client.waits_for(), worker.released());
         let written = client.write(cx, session.to_client.ready(released_to_client));
         session.to_client.leave(written);
-        moved |= written > 0;
+        // What was answered before the connection has to end has left by now, as far as it waits for nothing.
+        moved |= came? || written > 0;
         Ok(moved && !client.shut)
     }
 
     /// Whether more is read from the client.
     fn reads_client(&self) -> bool {
-        let rests = self.draining && self.session.is_idle();
+        let rests = self.draining && self.session.has_begun_nothing();
         let waits = self.worker.is_full() && self.session.intends_entries();
         !self.client.ended && !rests && !waits && self.session.wants_client()
     }
@@ -268,7 +274,7 @@ impl Relay {
 
     fn is_over(&self) -> bool {
         let answered = self.session.to_client.is_drained();
-        let rests = self.session.is_idle() && self.session.to_server.is_drained();
+        let rests = self.session.has_begun_nothing() && self.session.to_server.is_drained();
         self.session.is_over() || self.server.ended && answered || self.draining && rests
     }
 

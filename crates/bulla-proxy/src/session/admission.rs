@@ -13,6 +13,7 @@ use super::context::{Context, MAX_PURPOSE};
 use super::hello::Hello;
 use super::pending::Pending;
 use super::special::{ReplyMode, Special};
+use super::transaction::Transaction;
 use crate::command::{Answers, Class, Databases, Unknowable};
 use crate::config::Treatment;
 use crate::counters::RefusedCommand;
@@ -22,18 +23,13 @@ use std::rc::Rc;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Admission {
-    multi: bool,
+    /// What came since `MULTI`.
+    transaction: Option<Transaction>,
     monitors: bool,
     /// The database of the connection, once what was sent is answered, where something sent changes it.
     database: Option<u32>,
-    /// Something was refused since `MULTI`.
-    aborted: bool,
-    /// How many commands came since then, and how many bytes are kept of them.
-    queued: (usize, usize),
     /// Why, of the next command or transaction.
     next: Option<Rc<str>>,
-    /// Why, of the transaction at hand.
-    transaction: Option<Rc<str>>,
     /// Why, of all others.
     session: Option<Rc<str>>,
     replies: Replies,
@@ -57,18 +53,26 @@ pub(super) enum Verdict {
     Answer(Vec<u8>),
     /// The same, and this is why.
     Refuse(RefusedCommand, Vec<u8>),
-    /// `DISCARD` goes to the server in its place.
-    Discard,
+    /// `DISCARD` goes to the server in its place, and the answer to that stays here for this one; where this is why, the command counts
+    /// as refused.
+    Discard(Option<RefusedCommand>, &'static [u8]),
 }
 
 /// What an `EXEC` is answered with when something of its transaction was refused.
-pub(super) const ABORTED: &[u8] = b"-EXECABORT Transaction discarded because of previous errors.\r\n";
+const ABORTED: &[u8] = b"-EXECABORT Transaction discarded because of previous errors.\r\n";
+/// The same when nothing can be recorded of what it would carry out.
+const UNRECORDABLE: &[u8] =
+    b"-EXECABORT Transaction discarded because the audit log takes no entries at present, so it cannot be \
+    recorded (`unrecordable`).\r\n";
 
 impl Admission {
     /// Everything is answered, and this is so: whether the server queues commands, and whether it tells what others do.
     pub(super) fn settle(&mut self, multi: bool, monitors: bool) {
         (self.monitors, self.database) = (monitors, None);
-        self.set_multi(multi);
+        if self.transaction.is_some() != multi {
+            // The server refused what was to end it. It does not carry it out any more, and nobody here asks it to.
+            self.transaction = multi.then(Transaction::aborted);
+        }
     }
 
     /// The database of the connection once what was sent is answered, where something sent changes it.
@@ -76,45 +80,60 @@ impl Admission {
         self.database
     }
 
-    fn set_multi(&mut self, multi: bool) {
-        if self.multi != multi {
-            (self.multi, self.aborted, self.queued, self.transaction) = (multi, false, (0, 0), None);
-        }
-    }
-
     /// What becomes of a command that is complete; of `pending` it says what else is so. `takes` is whether the log takes entries.
     pub(super) fn decide(&mut self, context: &Context, pending: &mut Pending, takes: bool) -> Verdict {
         pending.silent = self.is_silent(pending.special);
         pending.purpose = self.purpose(pending.special);
         let refusal = match pending.special {
-            Special::Purpose | Special::NoSuch | Special::Reply(_) if !self.multi => {
+            Special::Purpose | Special::NoSuch | Special::Reply(_) if self.transaction.is_none() => {
                 return Verdict::Answer(self.answer(pending));
             }
             _ => self.refusal(context, pending, takes),
         };
         if let Some((why, refusal)) = refusal {
-            self.aborted |= self.multi;
+            if let Some(transaction) = &mut self.transaction {
+                transaction.aborted = true;
+            }
             return Verdict::Refuse(why, format!("-BULLA {refusal}\r\n").into_bytes());
         }
-        match pending.special {
-            Special::Exec if self.multi && self.aborted => {
-                self.set_multi(false);
-                return Verdict::Discard;
+        match (pending.special, &mut self.transaction) {
+            (Special::Reset, _) => self.settle(false, false),
+            (Special::Exec, _) => return self.exec(pending, takes),
+            (Special::Discard, _) => self.discard(),
+            (Special::Monitor, _) => self.monitors = true,
+            (Special::Multi, transaction @ None) => {
+                *transaction = Some(Transaction::begun(self.database, self.next.take()));
             }
-            Special::Reset => self.settle(false, false),
-            Special::Exec | Special::Discard => self.set_multi(false),
-            Special::Monitor => self.monitors = true,
-            Special::Multi if !self.multi => (self.multi, self.aborted, self.queued) = (true, false, (0, 0)),
-            _ if self.multi => {
-                self.queued.0 += 1;
-                self.queued.1 += pending.arguments.room();
-            }
+            (_, Some(transaction)) => transaction.queue(pending),
             _ => {}
         }
         if let Databases::Select(database) = pending.effect.databases {
             self.database = Some(database);
         }
         Verdict::Pass
+    }
+
+    /// The client has its transaction carried out.
+    fn exec(&mut self, pending: &mut Pending, takes: bool) -> Verdict {
+        let Some(transaction) = self.transaction.take() else { return Verdict::Pass };
+        let (why, reply) = match () {
+            () if transaction.aborted => (None, ABORTED),
+            () if transaction.makes_entries && !takes => (Some(RefusedCommand::Unrecordable), UNRECORDABLE),
+            () => {
+                pending.carries_out = transaction.makes_entries;
+                pending.awaited |= transaction.awaited;
+                return Verdict::Pass;
+            }
+        };
+        self.database = transaction.database;
+        Verdict::Discard(why, reply)
+    }
+
+    /// The client has its transaction discarded.
+    fn discard(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            self.database = transaction.database;
+        }
     }
 
     /// Whether a command may go on to the server of which only the beginning has come; later it may turn out that it may not.
@@ -134,7 +153,7 @@ impl Admission {
     /// Whether the client wants no reply to a command.
     fn is_silent(&mut self, special: Special) -> bool {
         // In a transaction it is refused, and changes nothing.
-        let refused = self.multi && matches!(special, Special::Reply(_));
+        let refused = self.transaction.is_some() && matches!(special, Special::Reply(_));
         let (silent, replies) = match (if refused { Special::None } else { special }, self.replies) {
             (Special::Reset | Special::Reply(ReplyMode::On), _) => (false, Replies::Wanted),
             (Special::Reply(ReplyMode::Off), _) | (_, Replies::Unwanted) => (true, Replies::Unwanted),
@@ -148,17 +167,17 @@ impl Admission {
 
     /// Why a command is sent, as the client said.
     fn purpose(&mut self, special: Special) -> Option<Rc<str>> {
-        match special {
-            Special::Auth | Special::Hello | Special::Reset => {
-                (self.next, self.transaction, self.session) = (None, None, None);
+        match (special, &mut self.transaction) {
+            (Special::Auth | Special::Hello | Special::Reset, transaction) => {
+                (self.next, self.session) = (None, None);
+                if let Some(transaction) = transaction {
+                    transaction.purpose = None;
+                }
                 None
             }
-            Special::Purpose | Special::NoSuch | Special::Reply(_) => None,
-            _ if self.multi => self.transaction.clone().or_else(|| self.session.clone()),
-            Special::Multi => {
-                self.transaction = self.next.take();
-                None
-            }
+            (Special::Purpose | Special::NoSuch | Special::Reply(_), _) => None,
+            (_, Some(transaction)) => transaction.purpose.clone().or_else(|| self.session.clone()),
+            (Special::Multi, None) => None,
             _ => self.next.take().or_else(|| self.session.clone()),
         }
     }
@@ -196,8 +215,7 @@ impl Admission {
             return Some((RefusedCommand::NotRelayed, refusal));
         }
         let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
-        let (commands, kept) = self.queued;
-        if self.multi && !ends && (commands >= context.limits.pipeline || kept >= context.most_kept()) {
+        if self.transaction.as_ref().is_some_and(|transaction| !ends && transaction.is_full(context)) {
             let refusal =
                 "the transaction is too long for the proxy; `limits.pipeline` and `limits.kept` bound it";
             return Some((RefusedCommand::Limit, refusal.to_owned()));
@@ -224,8 +242,8 @@ impl Admission {
     /// Why a command is not relayed where it came.
     fn misplaced(&self, name: &str, pending: &Pending) -> Option<String> {
         let effect = &pending.effect;
-        let in_transaction = self.multi && matches!(pending.special, Special::Purpose | Special::NoSuch);
-        if in_transaction {
+        let in_transaction = self.transaction.is_some();
+        if in_transaction && matches!(pending.special, Special::Purpose | Special::NoSuch) {
             return Some("commands of the proxy are not for transactions: send them before MULTI".to_owned());
         }
         if self.monitors && effect.class != Class::Connection {
@@ -235,7 +253,7 @@ impl Admission {
             matches!(pending.special, Special::Reply(_) | Special::Subscribe(_) | Special::Unsubscribe(_));
         // Of a transaction the server may leave out the answer to one of these.
         let unanswered = pending.special.goes_alone(&pending.arguments);
-        if self.multi && (unqueued || unanswered) {
+        if in_transaction && (unqueued || unanswered) {
             return Some(format!("{name} is not relayed in a transaction: send it before MULTI"));
         }
         if pending.special == Special::Hello && Hello::of(&pending.arguments).is_none() {

@@ -25,6 +25,7 @@ mod special;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod transaction;
 
 pub use context::Context;
 pub use operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unrecorded, Values};
@@ -33,7 +34,7 @@ pub use outlet::{Outlet, Place, Ticket};
 use crate::config::{Mode, Unfollowable};
 use crate::counters::RefusedCommand;
 use crate::resp::{Arguments, Replies, Requests, Violation};
-use admission::{ABORTED, Admission, Verdict};
+use admission::{Admission, Verdict};
 use hmac::Hmac;
 use pending::{Answer, Pending, Pipeline};
 use replies::LITTLE;
@@ -96,8 +97,8 @@ pub struct Session {
     closing: bool,
     /// What the client sent was no command.
     violated: bool,
-    /// Bytes are relayed as they are.
-    unaudited: bool,
+    /// Bytes are relayed as they are: to the server once it is durable that nobody audits them, where commands wait for their intents.
+    unaudited: Option<Ticket>,
 }
 
 impl Session {
@@ -119,7 +120,7 @@ impl Session {
             begun: false,
             closing: false,
             violated: false,
-            unaudited: false,
+            unaudited: None,
         }
     }
 
@@ -148,7 +149,7 @@ impl Session {
 
     /// Whether what the server says next may be recorded.
     pub fn awaits_entries(&self) -> bool {
-        self.pipeline.iter().any(|pending| pending.is_recorded() || pending.special == Special::Exec)
+        self.pipeline.iter().any(Pending::makes_entries)
     }
 
     /// Whether what the client says next may be recorded.
@@ -166,9 +167,14 @@ impl Session {
         self.pipeline.len() == 0 && self.to_client.waiting() == 0
     }
 
-    /// Whether the client waits for nothing, and could be told to go: it is in no transaction either.
+    /// Whether the client waits for nothing.
     pub fn is_idle(&self) -> bool {
-        self.is_answered() && !self.standing.is_multi() && !self.unaudited
+        self.is_answered() && self.unaudited.is_none()
+    }
+
+    /// Whether it has begun nothing either that it would go on with: it is in no transaction.
+    pub fn has_begun_nothing(&self) -> bool {
+        self.is_idle() && !self.standing.queues()
     }
 
     /// For which of its entries the client would have to wait with whatever comes next.
@@ -183,7 +189,7 @@ impl Session {
 
     /// Whether the server may say something at any time.
     pub fn listens(&self) -> bool {
-        self.unaudited || self.standing.listens()
+        self.unaudited.is_some() || self.standing.listens()
     }
 
     /// Whether the client sent what is no command, and is refused for that.
@@ -198,13 +204,14 @@ impl Session {
 
     /// Answers with an error whatever came and was not taken, after which nothing more is read from the client.
     pub fn refuse(&mut self, reply: &str) {
-        self.refuse_rest(reply);
+        self.to_server.truncate(self.to_server.settled());
+        self.close_with(reply.as_bytes().to_vec());
     }
 
     /// What waits to leave to the client never does: it is told instead that this is not recorded, where no part of it has left.
     pub fn tell_unrecorded(&mut self) {
         const TOLD: &[u8] = b"-BULLA the audit log did not keep what this was, so its result is not told: it may have been done\r\n";
-        if !self.unaudited {
+        if self.unaudited.is_none() {
             self.to_client.replace_waiting(TOLD);
         }
     }
@@ -217,9 +224,9 @@ impl Session {
         let mut at = 0;
         while at < bytes.len() && !self.closing {
             let rest = &bytes[at..];
-            if self.unaudited {
+            if let Some(ticket) = self.unaudited {
                 self.to_server.push(rest);
-                self.to_server.settle(self.to_server.end(), 0);
+                self.to_server.settle(self.to_server.end(), ticket);
                 return Ok(());
             }
             if self.pipeline.is_awaited() {
@@ -240,7 +247,7 @@ impl Session {
                 Err(_) if self.context.unfollowable == Unfollowable::Relay => self.give_up(recorder)?,
                 Err(violation) => {
                     self.violated = true;
-                    self.refuse_rest(&format!("-ERR Protocol error: {violation}\r\n"));
+                    self.refuse(&format!("-ERR Protocol error: {violation}\r\n"));
                 }
             }
         }
@@ -254,30 +261,24 @@ impl Session {
         self.give_up_all(now, recorder);
     }
 
-    /// Records as such what is not answered.
-    fn give_up_all(&mut self, now: u64, recorder: &mut impl Record) {
-        let mut queued = Vec::new();
-        let mut multi = self.standing.is_multi();
-        while let Some(pending) = self.standing.queued.pop() {
-            queued.push(pending);
-        }
+    /// Records as such what is not answered; what the server has queued, and was not asked to carry out, is left.
+    ///
+    /// Behind a `MULTI` that is not answered, nobody knows whether commands were queued: the server may have refused it.
+    fn give_up_all(&mut self, now: u64, recorder: &mut impl Record) -> Vec<Pending> {
+        let mut queued = self.standing.queued.take();
         while let Some(pending) = self.pipeline.pop() {
-            match pending.special {
-                Special::Multi => multi = true,
-                Special::Exec if !matches!(pending.answer, Answer::Instead(_)) => {
-                    for pending in queued.drain(..) {
+            match (pending.special, &mut queued) {
+                (Special::Exec, _) if !matches!(pending.answer, Answer::Instead(_)) => {
+                    for pending in queued.take().unwrap_or_default() {
                         self.give_up_on(&pending, now, recorder);
                     }
-                    multi = false;
                 }
-                Special::Exec | Special::Discard | Special::Reset => {
-                    queued.clear();
-                    multi = false;
-                }
-                _ if multi => queued.push(pending),
-                _ => self.give_up_on(&pending, now, recorder),
+                (Special::Exec | Special::Discard | Special::Reset, _) => queued = None,
+                (_, Some(queued)) => queued.push(pending),
+                (_, None) => self.give_up_on(&pending, now, recorder),
             }
         }
+        queued.unwrap_or_default()
     }
 
     /// Goes on with what came behind a command that had to be answered first.
@@ -294,7 +295,7 @@ impl Session {
     /// A command is complete.
     fn command(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         if self.pipeline.len() == 0 {
-            self.admission.settle(self.standing.is_multi(), self.standing.monitors());
+            self.admission.settle(self.standing.queues(), self.standing.monitors());
         }
         let arguments = self.requests.take(self.pipeline.room());
         let effect = self.context.table.effect(&arguments);
@@ -313,6 +314,7 @@ impl Session {
             begun: false,
             alone,
             awaited,
+            carries_out: false,
             sent: 0,
         };
         let begun = std::mem::take(&mut self.begun);
@@ -323,7 +325,7 @@ impl Session {
                         self.report(Stage::Intended, now, now).command(&pending, None, recorder)?;
                         recorder.ticket()
                     }
-                    _ if pending.is_recorded() => recorder.held(),
+                    _ if pending.makes_entries() => recorder.held(),
                     _ => 0,
                 };
                 pending.sent = self.to_server.end();
@@ -337,12 +339,13 @@ impl Session {
                 recorder.refused(why);
                 self.answer_instead(pending, reply, begun);
             }
-            Verdict::Discard => {
+            Verdict::Discard(why, reply) => {
+                why.into_iter().for_each(|why| recorder.refused(why));
                 self.to_server.truncate(self.to_server.settled());
                 self.to_server.push(b"*1\r\n$7\r\nDISCARD\r\n");
                 pending.sent = self.to_server.end();
                 self.to_server.settle(pending.sent, 0);
-                pending.answer = Answer::Instead(ABORTED);
+                pending.answer = Answer::Instead(reply);
                 self.pipeline.push(pending);
             }
         }
@@ -357,7 +360,7 @@ impl Session {
         self.pipeline.give_back(pending.arguments);
         match begun {
             // The server waits for its end.
-            true => self.refuse_rest_with(reply),
+            true => self.close_with(reply),
             false => self.pipeline.push(Pending::local(reply, silent)),
         }
     }
@@ -376,17 +379,12 @@ impl Session {
             self.to_server.settle(end, 0);
         } else {
             recorder.refused(RefusedCommand::Limit);
-            self.refuse_rest("-BULLA a command of this kind, and of this length, may not pass the proxy\r\n");
+            self.refuse("-BULLA a command of this kind, and of this length, may not pass the proxy\r\n");
         }
     }
 
-    fn refuse_rest(&mut self, reply: &str) {
-        self.to_server.truncate(self.to_server.settled());
-        self.refuse_rest_with(reply.as_bytes().to_vec());
-    }
-
     /// Answers with an error, after which nothing more is read from the client.
-    fn refuse_rest_with(&mut self, reply: Vec<u8>) {
+    fn close_with(&mut self, reply: Vec<u8>) {
         self.closing = true;
         self.pipeline.push(Pending::local(reply, false));
         self.answer_locally();
@@ -394,12 +392,19 @@ impl Session {
 
     /// From here on nobody audits the connection.
     fn give_up(&mut self, recorder: &mut impl Record) -> Result<(), Ended> {
-        self.unaudited = true;
-        self.give_up_all(0, recorder);
+        for pending in self.give_up_all(0, recorder) {
+            // Whether it is carried out is told by nobody.
+            self.give_up_on(&pending, 0, recorder);
+        }
         self.report(Stage::Over, 0, 0).unaudited(recorder)?;
         self.ticket = recorder.ticket();
         self.to_server.push(&std::mem::take(&mut self.behind));
-        self.to_server.settle(self.to_server.end(), 0);
+        let before_sending = match self.context.mode {
+            Mode::BeforeSend => self.ticket,
+            Mode::Async | Mode::BeforeReply => recorder.held(),
+        };
+        self.unaudited = Some(before_sending);
+        self.to_server.settle(self.to_server.end(), before_sending);
         self.to_client.settle(self.to_client.end(), self.ticket);
         Ok(())
     }

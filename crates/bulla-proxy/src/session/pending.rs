@@ -29,6 +29,8 @@ pub(super) struct Pending {
     pub(super) alone: bool,
     /// Whether nothing behind it is looked at before it is answered.
     pub(super) awaited: bool,
+    /// Whether it has a transaction carried out of which entries are made.
+    pub(super) carries_out: bool,
     /// Where it ends among all bytes that go to the server; 0 where it does not go there.
     pub(super) sent: Place,
 }
@@ -54,6 +56,11 @@ impl Pending {
         (is_told || !effect.keys.is_empty()) && !matches!(self.answer, Answer::Proxy(_) | Answer::Instead(_))
     }
 
+    /// Whether entries are made of its reply: of itself, or of the transaction that it has carried out.
+    pub(super) fn makes_entries(&self) -> bool {
+        self.carries_out || self.is_recorded()
+    }
+
     /// Where its reply comes from, as far as its own arguments tell.
     pub(super) fn answer_of(effect: &Effect) -> Answer {
         match effect.answers {
@@ -75,6 +82,7 @@ impl Pending {
             begun: false,
             alone: false,
             awaited: false,
+            carries_out: false,
             sent: 0,
         }
     }

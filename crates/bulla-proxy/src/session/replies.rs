@@ -23,12 +23,12 @@ impl Session {
     /// Takes what came from the server.
     ///
     /// # Errors
-    /// The connection is to be ended at once; what is settled may still leave.
+    /// The connection is to be ended at once, but for what is settled and waits for nothing.
     pub fn from_server(&mut self, bytes: &[u8], now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
-            if self.unaudited || self.begins_replication(rest, recorder)? {
+            if self.unaudited.is_some() || self.begins_replication(rest, recorder)? {
                 self.to_client.push(rest);
                 self.to_client.settle(self.to_client.end(), self.ticket);
                 return Ok(());
@@ -76,7 +76,7 @@ impl Session {
         if begins && !self.replies.is_in_reply() {
             self.give_up(recorder)?;
         }
-        Ok(self.unaudited)
+        Ok(self.unaudited.is_some())
     }
 
     /// A reply is complete, or something that the server says by itself.
@@ -125,7 +125,7 @@ impl Session {
                     _ => {}
                 }
                 self.to_client.truncate(self.to_client.settled());
-                self.standing.end_transaction();
+                self.standing.queued = None;
                 if !silent {
                     self.to_client.push(text);
                 }
@@ -158,7 +158,7 @@ impl Session {
             recorder.redirected();
         }
         if self.standing.is_queued(reply, node) {
-            self.standing.queued.push(pending);
+            self.standing.queued.get_or_insert_default().push(pending);
         } else {
             self.standing.carried_out(&pending, reply, node);
             self.pipeline.give_back(pending.arguments);
@@ -172,25 +172,22 @@ impl Session {
         let reply = self.replies.reply();
         let Some(node) = reply.nodes().first() else { return Ok(()) };
         if pending.special == Special::Exec && node.kind == Kind::Array {
+            // Whatever becomes of its entries, the transaction is over.
             let mut answers = reply.children(0);
-            while let Some(queued) = self.standing.queued.pop() {
+            let mut recorded = Ok(());
+            let mut transaction = self.standing.queued.take().unwrap_or_default();
+            for queued in transaction.drain(..) {
                 let answer = answers.next();
-                let report = Report {
-                    context: &self.context,
-                    standing: &self.standing,
-                    database: self.standing.database,
-                    client: &self.client,
-                    stage: Stage::Over,
-                    reply_digest: None,
-                    from: pending.come,
-                    to: now,
-                };
-                report.command(&queued, answer.map(|(at, _)| (reply, at)), recorder)?;
+                let report = self.report(Stage::Over, pending.come, now);
+                let of_this = report.command(&queued, answer.map(|(at, _)| (reply, at)), recorder);
+                recorded = recorded.and(of_this);
                 if let Some((_, node)) = answer {
                     self.standing.carried_out(&queued, reply, node);
                 }
                 self.pipeline.give_back(queued.arguments);
             }
+            self.standing.give_back(transaction);
+            recorded?;
             self.ticket = self.ticket_after(recorder);
         } else if pending.is_recorded() && !self.standing.is_queued(reply, node) {
             let digest = self.reply_digest.take().map(|digest| digest.finalize().into_bytes().into());
@@ -222,7 +219,8 @@ impl Session {
         else {
             return Ok(());
         };
-        let may_be_message = kind == Kind::Array && self.standing.is_subscribed();
+        let may_be_message = kind == Kind::Array && self.standing.may_be_messages();
+        let answers_nothing = kind == Kind::Push || may_be_message;
         let first = self.pipeline.first();
         let hidden = first.as_ref().is_some_and(|first| match first.answer {
             Answer::Instead(_) => true,
@@ -232,7 +230,8 @@ impl Session {
         match (hidden, kind) {
             (_, Kind::Push) | (false, _) if self.context.mode != Mode::BeforeReply => {}
             (_, Kind::Push) | (false, _) => {
-                let begun = first.as_ref().is_none_or(|first| first.begun);
+                // What the server says by itself, and what it says of channels, has no entry.
+                let begun = answers_nothing || first.as_ref().is_none_or(|first| first.begun);
                 if open < WINDOW as u64 / 2 && !begun {
                     return Ok(());
                 }
@@ -255,7 +254,8 @@ impl Session {
         let report = self.report(Stage::Begun, pending.come, now);
         let recorded = match pending.special {
             Special::Exec => {
-                self.standing.queued.iter().try_for_each(|queued| report.command(queued, None, recorder))
+                let each = self.standing.queued.iter().flatten();
+                each.map(|queued| report.command(queued, None, recorder)).fold(Ok(()), Result::and)
             }
             _ => report.command(&pending, None, recorder),
         };
@@ -271,7 +271,7 @@ impl Session {
         match self.pipeline.first() {
             // Of each command's result its type, and whether it is an error: whatever else there is, the database depends on it.
             Some(first) if first.special == Special::Exec => {
-                let results = self.standing.queued.len() + 1;
+                let results = self.standing.queued.as_ref().map_or(0, Vec::len) + 1;
                 (Limits { bytes: results * RESULT, items: results, text: RESULT }, 1)
             }
             Some(first) if first.effect.reply_names_keys() => {

@@ -27,6 +27,9 @@ pub(super) struct Report<'a> {
 
 impl Report<'_> {
     /// Records a command to which value `at` of a reply is the answer; `None` where there is none.
+    ///
+    /// # Errors
+    /// The log did not take all of it. Each operation was offered, so that those that are missing are counted.
     pub(super) fn command(
         &self,
         pending: &Pending,
@@ -52,11 +55,11 @@ impl Report<'_> {
         if let Some(carried_out) = &carried_out {
             recorder.learn(carried_out);
         }
-        self.record(pending, effect, answer, recorder)?;
+        let recorded = self.record(pending, effect, answer, recorder);
         if let Some(carried_out) = &carried_out {
             recorder.forget(carried_out);
         }
-        Ok(())
+        recorded
     }
 
     /// The first and the last time at which the command may have been carried out, in milliseconds since 1970.
@@ -81,22 +84,13 @@ impl Report<'_> {
             (Some(_), None) => Status::Done,
         };
         let operation = Operation {
-            target: Target::Server,
-            status,
             error,
-            command: self.name(pending),
-            database: self.database,
-            size: None,
             duration: (self.stage == Stage::Over && node.is_some())
                 .then(|| self.to.saturating_sub(self.from)),
-            client: self.client,
-            actor: &self.standing.actor,
             purpose: pending.purpose.as_deref(),
-            name: self.standing.name.as_deref(),
-            certificate: self.standing.certificate.as_deref(),
-            stage: self.stage,
-            values: Values::None,
+            ..self.operation(self.name(pending), status)
         };
+        let mut recorded = Ok(());
         let mut written = None;
         for used in &effect.keys {
             let arguments = &pending.arguments;
@@ -118,27 +112,28 @@ impl Report<'_> {
                 Access::Read => answer.zip(node).and_then(|((_, at), (reply, node))| told(reply, at, node)),
                 _ => Some(*written.get_or_insert_with(|| carried(pending))),
             };
-            recorder.record(&Operation {
+            recorded = recorded.and(recorder.record(&Operation {
                 target: Target::Key { key, length: argument.length, digest: argument.digest, access },
                 status,
                 size,
                 values: self.values(pending, used, (access, status), answer),
                 database: used.database.unwrap_or(self.database),
                 ..operation
-            })?;
+            }));
         }
         if let Some(class) = pending.effect.unknowable {
             let digest = digest_of_script(operation.command, pending);
             let script = digest.as_ref().map(|digest| &digest[..]).or(script(operation.command, pending));
-            recorder.record(&Operation { target: Target::Unknowable(class, script), ..operation })?;
+            let target = Target::Unknowable(class, script);
+            recorded = recorded.and(recorder.record(&Operation { target, ..operation }));
         }
         if pending.effect.administrative {
-            recorder.record(&Operation { target: Target::Server, ..operation })?;
+            recorded = recorded.and(recorder.record(&Operation { target: Target::Server, ..operation }));
         }
         if pending.effect.class == Class::Listing {
-            self.list(answer, &operation, recorder)?;
+            recorded = recorded.and(self.list(answer, &operation, recorder));
         }
-        Ok(())
+        recorded
     }
 
     /// The values that were written to a key, or read of it. Those that could be of another key, too, are none: they would stay when
@@ -157,6 +152,8 @@ impl Report<'_> {
         match (is_wanted, access, self.name(pending)) {
             (false, ..) | (_, Access::Delete, _) => Values::None,
             (true, Access::Read, name) => match answer {
+                // Of what is inside the reply of EXEC too little is kept.
+                Some((_, 1..)) => Values::None,
                 Some((reply, at)) if name == "mget" => {
                     let place = keys.iter().position(|other| other.argument == used.argument);
                     let child = place.and_then(|place| reply.children(at).nth(place));
@@ -182,6 +179,7 @@ impl Report<'_> {
         operation: &Operation<'_>,
         recorder: &mut impl Record,
     ) -> Result<(), Unrecorded> {
+        let mut recorded = Ok(());
         let (mut named, mut listed) = (0, 0);
         if let Some((reply, at)) = answer.filter(|_| operation.status == Status::Done) {
             // SCAN tells where to go on before the keys.
@@ -202,15 +200,17 @@ impl Report<'_> {
                 let text = reply.text(key);
                 let target =
                     Target::Key { key: text, length: key.length, digest: None, access: Access::Read };
-                recorder.record(&Operation { target, ..*operation })?;
+                recorded = recorded.and(recorder.record(&Operation { target, ..*operation }));
                 listed += 1;
             }
         }
         match named.saturating_sub(listed) {
             // Whoever finds nothing has learned that, too.
-            0 if listed > 0 => Ok(()),
-            left => recorder
-                .record(&Operation { target: Target::Unlisted(left, self.reply_digest), ..*operation }),
+            0 if listed > 0 => recorded,
+            left => {
+                let target = Target::Unlisted(left, self.reply_digest);
+                recorded.and(recorder.record(&Operation { target, ..*operation }))
+            }
         }
     }
 
@@ -220,11 +220,16 @@ impl Report<'_> {
 
     /// Records that nobody audits the connection from here on.
     pub(super) fn unaudited(&self, recorder: &mut impl Record) -> Result<(), Unrecorded> {
-        recorder.record(&Operation {
-            target: Target::Unaudited,
-            status: Status::Unknown,
+        recorder.record(&Operation { target: Target::Unaudited, ..self.operation("", Status::Unknown) })
+    }
+
+    /// What every operation of a command has in common.
+    fn operation<'a>(&'a self, command: &'a str, status: Status) -> Operation<'a> {
+        Operation {
+            target: Target::Server,
+            status,
             error: None,
-            command: "",
+            command,
             database: self.database,
             size: None,
             duration: None,
@@ -233,9 +238,9 @@ impl Report<'_> {
             purpose: None,
             name: self.standing.name.as_deref(),
             certificate: self.standing.certificate.as_deref(),
-            stage: Stage::Over,
+            stage: self.stage,
             values: Values::None,
-        })
+        }
     }
 }
 

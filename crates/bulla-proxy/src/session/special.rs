@@ -83,8 +83,9 @@ impl Special {
         }
         match name {
             "multi" => Special::Multi,
+            // With arguments the server refuses it, and discards the transaction.
+            "exec" => Special::Exec,
             // With arguments the server refuses it, and the transaction goes on.
-            "exec" if arguments.count() == 1 => Special::Exec,
             "discard" if arguments.count() == 1 => Special::Discard,
             "auth" => Special::Auth,
             "hello" => Special::Hello,

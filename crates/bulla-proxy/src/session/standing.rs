@@ -1,13 +1,16 @@
 //! [`Standing`]: what is so of a connection by the replies that have come.
 
 use super::hello::Hello;
-use super::pending::{Pending, Pipeline};
+use super::pending::Pending;
 use super::special::{self, Channels, Special};
 use super::{DEFAULT_USER, UNKNOWN_USER};
 use crate::command::Databases;
 use crate::resp::{Kind, Node, Reply};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Room for more queued commands than this is not kept for the next transaction.
+const ROOM_KEPT: usize = 64;
 
 /// See the module.
 pub(super) struct Standing {
@@ -21,10 +24,10 @@ pub(super) struct Standing {
     /// The name that the client gave itself.
     pub(super) name: Option<Rc<str>>,
     resp3: bool,
-    /// Whether the server queues commands.
-    multi: bool,
-    /// What it queued.
-    pub(super) queued: Pipeline,
+    /// What the server has queued since `MULTI`; `None` where it queues nothing.
+    pub(super) queued: Option<Vec<Pending>>,
+    /// Room for what it queues next.
+    room: Vec<Pending>,
     /// How many channels, patterns and shard channels are subscribed to.
     subscribed: [u64; 3],
     /// Whether the server tells what others do.
@@ -55,8 +58,8 @@ impl Standing {
             certificate,
             name: None,
             resp3: false,
-            multi: false,
-            queued: Pipeline::default(),
+            queued: None,
+            room: Vec::new(),
             subscribed: [0; 3],
             monitors: false,
         }
@@ -72,7 +75,7 @@ impl Standing {
                 let tells = channels.is_some_and(|(_, name)| word(reply, 0) == Some(name));
                 if tells { Arrived::Answer } else { Arrived::Push }
             }
-            Kind::Array if !self.resp3 && self.is_subscribed() => match word(reply, 0) {
+            Kind::Array if self.may_be_messages() => match word(reply, 0) {
                 Some(b"message" | b"pmessage" | b"smessage") => Arrived::Push,
                 _ => Arrived::Answer,
             },
@@ -84,7 +87,12 @@ impl Standing {
         }
     }
 
-    pub(super) fn is_subscribed(&self) -> bool {
+    /// Whether arrays may be messages: they are where they are no pushes.
+    pub(super) fn may_be_messages(&self) -> bool {
+        !self.resp3 && self.is_subscribed()
+    }
+
+    fn is_subscribed(&self) -> bool {
         self.subscribed.iter().any(|count| *count > 0)
     }
 
@@ -94,8 +102,8 @@ impl Standing {
     }
 
     /// Whether the server queues commands.
-    pub(super) fn is_multi(&self) -> bool {
-        self.multi
+    pub(super) fn queues(&self) -> bool {
+        self.queued.is_some()
     }
 
     /// Whether the server tells what others do.
@@ -127,7 +135,14 @@ impl Standing {
 
     /// The server took a command, and answered with `node`. Whether it was queued, and is over only with its transaction.
     pub(super) fn is_queued(&self, reply: &Reply, node: &Node) -> bool {
-        self.multi && node.kind == Kind::Simple && reply.text(node) == b"QUEUED"
+        self.queues() && node.kind == Kind::Simple && reply.text(node) == b"QUEUED"
+    }
+
+    /// Takes back the room of a transaction that is done.
+    pub(super) fn give_back(&mut self, room: Vec<Pending>) {
+        if room.is_empty() && room.capacity() <= ROOM_KEPT {
+            self.room = room;
+        }
     }
 
     /// Whether a reply is one that this command can have. A reply that is another command's would have it recorded with a result that
@@ -140,7 +155,7 @@ impl Standing {
             Special::Exec => matches!(node.kind, Kind::Array | Kind::Null),
             Special::Multi | Special::Discard => says(b"OK"),
             Special::Reset => says(b"RESET"),
-            _ if self.multi => says(b"QUEUED") || pending.arguments.is(0, "quit"),
+            _ if self.queues() => says(b"QUEUED") || pending.arguments.is(0, "quit"),
             Special::Auth => says(b"OK"),
             Special::Hello => matches!(node.kind, Kind::Array | Kind::Map),
             _ if matches!(pending.effect.databases, Databases::Select(_)) => says(b"OK"),
@@ -152,7 +167,7 @@ impl Standing {
     pub(super) fn carried_out(&mut self, pending: &Pending, reply: &Reply, node: &Node) {
         let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
         if ends && (node.kind != Kind::Error || pending.special == Special::Exec) {
-            self.end_transaction();
+            self.queued = None;
         }
         if let Some(code) = reply.error_code(node) {
             let authenticates = || special::user(pending.special, &pending.arguments).is_some();
@@ -167,7 +182,7 @@ impl Standing {
             self.database = database;
         }
         match pending.special {
-            Special::Multi => self.multi = true,
+            Special::Multi => self.queued = Some(std::mem::take(&mut self.room)),
             Special::Auth | Special::Hello => {
                 if let Some(user) = special::user(pending.special, &pending.arguments)
                     && *user != *self.actor
@@ -180,10 +195,7 @@ impl Standing {
             }
             Special::SetName => self.set_name(pending.arguments.get(2)),
             Special::Monitor => self.monitors = true,
-            Special::Reset => {
-                let (queued, certificate) = (std::mem::take(&mut self.queued), self.certificate.take());
-                *self = Standing { queued, ..Standing::of(self.connection, certificate) };
-            }
+            Special::Reset => *self = Standing::of(self.connection, self.certificate.take()),
             _ => {}
         }
     }
@@ -201,14 +213,6 @@ impl Standing {
     fn set_name(&mut self, name: Option<&[u8]>) {
         let name = name.and_then(|name| str::from_utf8(name).ok()).filter(|name| !name.is_empty());
         self.name = name.map(Into::into);
-    }
-
-    /// Nothing is queued any more.
-    pub(super) fn end_transaction(&mut self) {
-        self.multi = false;
-        while let Some(pending) = self.queued.pop() {
-            self.queued.give_back(pending.arguments);
-        }
     }
 }
 

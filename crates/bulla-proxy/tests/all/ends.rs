@@ -1,6 +1,14 @@
 //! How connections end: of the client, of the server, of the proxy.
 
-use super::world::{MODES, World, plain};
+use super::world::{Client, MODES, World, plain};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// For what comes in any case: a test that waits for longer has failed.
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
 
 #[test]
 fn whoever_says_that_nothing_more_will_come_gets_all_replies() {
@@ -69,6 +77,50 @@ fn a_proxy_that_is_stopped_lets_clients_finish_what_they_began() {
 }
 
 #[test]
+fn who_says_nothing_for_too_long_is_closed_within_a_transaction_as_well() {
+    let world = World::new("", "[limits]\nidle_timeout = \"1 s\"", &[]);
+    let mut client = world.connect();
+    client.stream.set_read_timeout(PATIENCE).unwrap();
+    assert_eq!(client.ask_all(&["MULTI", "SET a 1"]), ["OK", "QUEUED"]);
+    assert_eq!(client.told(), "the end");
+    assert_eq!(plain(&world.entries()), [""; 0]);
+}
+
+/// A server as the one behind this socket, which answers a `SET` and says then what is no reply. Where it is.
+fn raving(socket: PathBuf) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut server) = (client.unwrap(), UnixStream::connect(&socket).unwrap());
+            let (mut to, mut from) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            std::thread::spawn(move || {
+                let mut room = [0; 1 << 10];
+                while let Ok(length @ 1..) = client.read(&mut room) {
+                    match room[..length].starts_with(b"SET") {
+                        true => client.write_all(b"+OK\r\nwhat?").unwrap(),
+                        false => server.write_all(&room[..length]).unwrap(),
+                    }
+                }
+            });
+        }
+    });
+    format!("address = \"{address}\"")
+}
+
+#[test]
+fn what_was_answered_before_the_server_said_what_is_no_reply_is_told() {
+    let world = World::edged("", None, &[]);
+    let upstream = raving(world.socket().to_owned());
+    let proxy = world.start_with(&world.config("", Some(&upstream), "")).unwrap();
+    let mut client = Client::new(TcpStream::connect(proxy.address().unwrap()).unwrap());
+    assert_eq!((client.ask("SET a 1"), client.told()), ("OK".into(), "the end".into()));
+    drop(proxy);
+    assert_eq!(plain(&world.entries()), ["write a 0"]);
+}
+
+#[test]
 fn more_clients_than_are_allowed_are_turned_away() {
     let world = World::new("", "[limits]\nclients = 1", &[]);
     let mut client = world.connect();
@@ -82,28 +134,57 @@ fn more_clients_than_are_allowed_are_turned_away() {
 #[test]
 fn while_the_log_takes_nothing_commands_are_refused_or_pass_as_configured() {
     for mode in MODES {
-        let mut world = World::new(&format!("mode = \"{mode}\""), "", &[]);
-        let mut client = world.connect();
+        // Each worker learns it for itself.
+        let mut world = World::of_workers(1, &format!("mode = \"{mode}\""), "", &[]);
+        let (mut client, mut other) = (world.connect(), world.connect());
         assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
+        assert_eq!(other.ask_all(&["MULTI", "SET a 2", "SET b 2"]), ["OK", "QUEUED", "QUEUED"], "{mode}");
         world.close_log();
         // What was carried out and could not be recorded, nobody is told.
         assert!(client.ask("GET a").starts_with("BULLA the audit log did not keep what this was"), "{mode}");
         assert_eq!(client.told(), "the end", "{mode}");
-        // Each worker learns it for itself.
-        let told = [world.connect(), world.connect()].map(|mut client| client.ask("GET a"));
-        let refused =
-            told.iter().filter(|told| told.starts_with("BULLA the audit log takes no entries")).count();
-        assert!(refused >= 1 && !told.contains(&"1".to_owned()), "{mode}: {told:?}");
-        let mut client = world.connect();
-        assert_eq!(client.ask("PING"), "PONG", "{mode}");
-        assert!(world.proxy().counters().unrecorded.get() >= 1, "{mode}");
+        // From then on nothing is carried out, whenever it was sent.
+        let told = other.ask_all(&["EXEC", "GET a", "PING"]);
+        assert!(told[0].starts_with("EXECABORT") && told[0].contains("takes no entries"), "{mode}: {told:?}");
+        assert!(told[1].starts_with("BULLA the audit log takes no entries"), "{mode}: {told:?}");
+        assert_eq!(told[2], "PONG", "{mode}");
+        assert_eq!(world.around().ask_all(&["GET a", "EXISTS b"]), ["1", "0"], "{mode}");
+        assert_eq!(world.proxy().counters().unrecorded.get(), 1, "{mode}");
 
-        let mut world = World::new(&format!("mode = \"{mode}\"\nunrecordable = \"pass\""), "", &[]);
+        let top = format!("mode = \"{mode}\"\nunrecordable = \"pass\"");
+        let mut world = World::of_workers(1, &top, "", &[]);
         let mut client = world.connect();
         assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
         world.close_log();
-        assert_eq!(client.ask_all(&["GET a", "GET a"]), ["1", "1"], "{mode}");
-        assert!(world.proxy().counters().unrecorded.get() >= 2, "{mode}");
+        assert_eq!(client.ask_all(&["GET a", "MGET a b"])[0], "1", "{mode}");
+        // With an intent before each.
+        let each = if mode == "before-send" { 2 } else { 1 };
+        assert_eq!(world.proxy().counters().unrecorded.get(), 3 * each, "{mode}");
+    }
+}
+
+#[test]
+fn of_a_transaction_that_was_carried_out_and_what_is_behind_it_each_operation_is_counted_that_has_no_entry() {
+    for mode in MODES {
+        let mut world = World::of_workers(1, &format!("mode = \"{mode}\""), "", &[]);
+        let mut client = world.connect();
+        assert_eq!(
+            client.ask_all(&["MULTI", "SET a 1", "MSET b 1 c 1"]),
+            ["OK", "QUEUED", "QUEUED"],
+            "{mode}"
+        );
+        world.close_log();
+        client.send("EXEC\r\nSET d 1\r\n");
+        assert!(client.told().starts_with("BULLA the audit log did not keep what this was"), "{mode}");
+        assert_eq!(client.told(), "the end", "{mode}");
+        let counted = &world.proxy().counters().unrecorded;
+        // The intent of what is behind it ends the connection before any of it leaves.
+        let (done, missing) = if mode == "before-send" { ("0", 1) } else { ("4", 4) };
+        while world.proxy().counters().clients.get() > 0 {
+            std::thread::yield_now();
+        }
+        let stored = world.around().ask("EXISTS a b c d");
+        assert_eq!((stored.as_str(), counted.get()), (done, missing), "{mode}");
     }
 }
 

@@ -191,9 +191,14 @@ impl World {
         Client::new(TcpStream::connect(self.proxy().address().unwrap()).unwrap())
     }
 
+    /// The socket of the server.
+    pub(crate) fn socket(&self) -> &Path {
+        self.server.as_ref().unwrap().socket()
+    }
+
     /// A connection to the server, around the proxy.
     pub(crate) fn around(&self) -> Client<UnixStream> {
-        Client::new(UnixStream::connect(self.server.as_ref().unwrap().socket()).unwrap())
+        Client::new(UnixStream::connect(self.socket()).unwrap())
     }
 
     pub(crate) fn proxy(&self) -> &Proxy {

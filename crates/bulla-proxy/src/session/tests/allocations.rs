@@ -34,9 +34,11 @@ fn a_command_costs_no_allocation_once_there_is_room() {
     for mode in [Mode::Async, Mode::BeforeReply, Mode::BeforeSend] {
         let mut session = Session::new(context(|context| context.mode = mode), "192.0.2.1:1", None);
         let mut count = Count(0);
-        let asked =
-            "*3\r\n$3\r\nSET\r\n$6\r\nuser:1\r\n$3\r\nada\r\n*2\r\n$3\r\nGET\r\n$6\r\nuser:1\r\n".repeat(16);
-        let said = "+OK\r\n$3\r\nada\r\n".repeat(16);
+        let set = "*3\r\n$3\r\nSET\r\n$6\r\nuser:1\r\n$3\r\nada\r\n";
+        let get = "*2\r\n$3\r\nGET\r\n$6\r\nuser:1\r\n";
+        let asked = format!("{set}{get}MULTI\r\n{set}{get}EXEC\r\n").repeat(8);
+        let told = "+OK\r\n$3\r\nada\r\n";
+        let said = format!("{told}+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n{told}").repeat(8);
         let mut round = || {
             session.from_client(asked.as_bytes(), 0, &mut count).unwrap();
             session.from_server(said.as_bytes(), 0, &mut count).unwrap();

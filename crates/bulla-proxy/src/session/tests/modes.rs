@@ -143,3 +143,33 @@ fn what_never_left_to_the_server_is_not_recorded_as_something_that_it_may_have_d
     world.session.end(9, &mut world.notes);
     assert_eq!(world.noted(), ["write a set Unknown"]);
 }
+
+#[test]
+fn before_send_nothing_is_relayed_unaudited_before_it_is_durable_that_it_is() {
+    for asked in ["!\r\nSET a x\r\n", "SET b\r\n*1\r\n!\r\nSET a x\r\n"] {
+        let mut world = World::with(|context| {
+            (context.mode, context.unfollowable) = (Mode::BeforeSend, Unfollowable::Relay);
+        });
+        world.durable = 0;
+        world.asks("*1\r\n").asks(asked).asks("GET a\r\n");
+        assert_eq!(
+            (world.sent().as_str(), world.notes.operations.last().unwrap().as_str()),
+            ("", "unaudited  Unknown")
+        );
+        world.durable = world.notes.ticket();
+        world.drain();
+        assert_eq!(world.sent(), text(format!("*1\r\n{asked}GET a\r\n").as_bytes()));
+    }
+}
+
+#[test]
+fn before_reply_what_the_server_says_by_itself_begins_no_reply() {
+    let mut world = world(Mode::BeforeReply);
+    world.asks("HELLO 3\r\n").says("%1\r\n+proto\r\n:3\r\n").asks("GET a\r\n");
+    let key = "x".repeat(WINDOW);
+    world.says(format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n${}\r\n{key}", key.len()));
+    assert_eq!(world.noted(), [""; 0]);
+    assert!(world.client.len() > WINDOW, "it leaves");
+    world.says("\r\n$-1\r\n");
+    assert_eq!(world.noted(), ["read a get Done"]);
+}

@@ -38,13 +38,13 @@ fn what_the_policy_records_passes_and_is_recorded() {
 #[test]
 fn nothing_that_has_to_be_recorded_passes_while_the_log_takes_nothing() {
     let mut world = World::new();
-    world.notes.refuses = true;
+    world.notes.room = Some(0);
     world.asks("GET a\r\nPING\r\n").says("+PONG\r\n");
     assert_eq!(world.sent(), "PING");
     assert!(world.got().starts_with("-BULLA the audit log takes no entries"));
-    world.notes.refuses = false;
+    world.notes.room = None;
     world.asks("GET a\r\n");
-    world.notes.refuses = true;
+    world.notes.room = Some(0);
     let answered = world.session.from_server(b"$6\r\nsecret\r\n", 0, &mut world.notes);
     assert_eq!(answered, Err(Ended::Unrecorded));
     world.drain();

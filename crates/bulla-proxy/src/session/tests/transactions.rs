@@ -79,3 +79,118 @@ fn a_long_result_hides_none_behind_it() {
     let noted = ["read l lrange Done", "write a lpush Failed error=WRONGTYPE db=5", "read b get Done db=5"];
     assert_eq!(world.noted(), noted);
 }
+
+/// Has the log take nothing more.
+fn fill(world: &mut World) {
+    world.notes.room = Some(0);
+}
+
+#[test]
+fn a_transaction_of_which_nothing_can_be_recorded_does_not_run() {
+    for mode in [Mode::Async, Mode::BeforeReply, Mode::BeforeSend] {
+        let mut world = World::with(|context| context.mode = mode);
+        world.asks("MULTI\r\nSET a x\r\nSET b x\r\n").says("+OK\r\n+QUEUED\r\n+QUEUED\r\n");
+        world.noted();
+        fill(&mut world);
+        world.asks("EXEC\r\nPING\r\n").says("+OK\r\n+PONG\r\n");
+        assert_eq!(world.sent(), "MULTI SET a x SET b x *1 $7 DISCARD PING");
+        let got = world.got();
+        let aborted = "+OK +QUEUED +QUEUED -EXECABORT Transaction discarded because the audit log takes no";
+        assert!(got.starts_with(aborted) && got.ends_with(" +PONG"), "{got}");
+        assert_eq!((world.noted().len(), world.notes.missing), (0, 0), "{mode:?}");
+        // Whoever has nothing to record goes on.
+        world.asks("MULTI\r\nPING\r\nEXEC\r\n").says("+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
+        assert_eq!(world.sent(), "MULTI PING EXEC");
+    }
+}
+
+#[test]
+fn each_command_that_exec_carried_out_is_recorded_or_counted() {
+    let mut world = World::new();
+    world.asks("MULTI\r\nSET a x\r\nRENAME a b\r\nSET c x\r\nEXEC\r\n");
+    world.notes.room = Some(1);
+    let replies = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n+OK\r\n+OK\r\n";
+    let answered = world.session.from_server(replies, 0, &mut world.notes);
+    assert_eq!(answered, Err(Ended::Unrecorded));
+    // Of RENAME what is read, deleted and written.
+    assert_eq!((world.noted(), world.notes.missing), (vec!["write a set Done".to_owned()], 4));
+    world.session.end(9, &mut world.notes);
+    assert_eq!(world.notes.missing, 4);
+}
+
+#[test]
+fn what_is_sent_behind_an_exec_that_cannot_be_recorded_is_recorded_or_counted() {
+    let mut world = World::new();
+    world.asks("MULTI\r\nSET a x\r\nEXEC\r\nSET b x\r\nGET c\r\n").says("+OK\r\n+QUEUED\r\n");
+    fill(&mut world);
+    let answered = world.session.from_server(b"*1\r\n+OK\r\n", 0, &mut world.notes);
+    assert_eq!((answered, world.notes.missing), (Err(Ended::Unrecorded), 1));
+    world.notes.room = None;
+    world.session.end(9, &mut world.notes);
+    assert_eq!(world.noted(), ["write b set Unknown", "read c get Unknown"]);
+}
+
+/// The server may have refused `MULTI`, or what is said to end the transaction.
+#[test]
+fn when_the_connection_ends_what_is_not_known_to_be_queued_may_have_been_done() {
+    let unanswered = |said: &str, asked: &str| {
+        let mut world = World::new();
+        world.asks(said).says("+OK\r\n+QUEUED\r\n").asks(asked);
+        world.session.end(9, &mut world.notes);
+        world.noted().join(", ")
+    };
+    let queued = "MULTI\r\nSET a x\r\n";
+    assert_eq!(unanswered(queued, "SET b x\r\n"), "", "what was queued and not executed is not done");
+    assert_eq!(unanswered(queued, "DISCARD\r\n"), "");
+    assert_eq!(unanswered(queued, "DISCARD\r\nSET b x\r\n"), "write b set Unknown");
+    assert_eq!(unanswered(queued, "EXEC\r\nSET b x\r\n"), "write a set Unknown, write b set Unknown");
+    assert_eq!(
+        unanswered(queued, "EXEC\r\nMULTI\r\nSET b x\r\n"),
+        "write a set Unknown, write b set Unknown"
+    );
+    // With arguments EXEC is refused, and the transaction is over.
+    assert_eq!(unanswered(queued, "EXEC x\r\nSET b x\r\n"), "write a set Unknown, write b set Unknown");
+}
+
+#[test]
+fn what_is_queued_when_nobody_audits_any_more_may_be_carried_out_and_is_recorded_as_such() {
+    let mut world = World::with(|context| context.unfollowable = Unfollowable::Relay);
+    world.asks("MULTI\r\nSET a x\r\n").says("+OK\r\n+QUEUED\r\n").asks("*1\r\n!\r\nEXEC\r\n");
+    assert_eq!(world.noted(), ["write a set Unknown", "unaudited  Unknown"]);
+}
+
+#[test]
+fn a_transaction_that_the_server_did_not_end_never_runs() {
+    let mut world = World::new();
+    world.asks("MULTI\r\nSET a x\r\nDISCARD\r\n").says("+OK\r\n+QUEUED\r\n-NOPERM no\r\n");
+    world.asks("EXEC\r\n");
+    assert_eq!(world.sent(), "MULTI SET a x DISCARD *1 $7 DISCARD");
+    let answered = world.session.from_server(b"-NOPERM no\r\n", 5, &mut world.notes);
+    assert_eq!((answered, world.noted()), (Err(Ended::NotDiscarded), vec![]));
+}
+
+#[test]
+fn an_intent_behind_a_transaction_that_was_discarded_is_in_the_database_before_it() {
+    for end in ["DISCARD", "EVAL x 0\r\nEXEC"] {
+        let mut world = World::with(|context| context.mode = Mode::BeforeSend);
+        world.asks(format!("SELECT 3\r\nMULTI\r\nSELECT 5\r\nSET a x\r\n{end}\r\nSET b x\r\n"));
+        let intents = ["write a set Unknown db=5 stage=Intended", "write b set Unknown db=3 stage=Intended"];
+        assert_eq!(world.noted(), intents, "{end}");
+    }
+}
+
+#[test]
+fn of_a_transaction_the_values_that_are_read_are_not_recorded() {
+    let mut world = World::with(|context| context.record_values = Some(1024));
+    world.asks("GET a\r\nMULTI\r\nGET a\r\nMGET a b\r\nSET a x\r\nEXEC\r\n");
+    world.says("$1\r\n1\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+    world.says("*3\r\n$1\r\n1\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n+OK\r\n");
+    let noted = [
+        "read a get Done value=0",
+        "read a get Done",
+        "read a mget Done",
+        "read b mget Done",
+        "write a set Done values=2..3",
+    ];
+    assert_eq!(world.noted(), noted);
+}
