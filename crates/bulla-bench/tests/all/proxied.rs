@@ -6,18 +6,29 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 const TABLE: [&str; 5] =
     ["async, mapped", "async, unmapped, no erasure", "before-reply, mapped", "haproxy", "direct"];
 
-/// The command that tests of all crates build beside this one's. Tests of this crate alone may find none.
-fn bulla() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_BIN_EXE_bulla-bench")).with_file_name("bulla");
-    if !beside.is_file() {
-        eprintln!("not tested: the proxy's measurements: {} is not built", beside.display());
-        return None;
-    }
-    Some(beside)
+/// The command, which is another crate's: built here with this crate's profile, so that no run is against one that is missing or old.
+fn bulla() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let bench = Path::new(env!("CARGO_BIN_EXE_bulla-bench"));
+        let folder = bench.parent().unwrap();
+        let profile = match folder.file_name().unwrap().to_str().unwrap() {
+            "debug" => "dev",
+            other => other,
+        };
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "bulla-cli", "--bin", "bulla", "--profile", profile]);
+        let built =
+            cargo.current_dir(env!("CARGO_MANIFEST_DIR")).arg("--target-dir").arg(folder.parent().unwrap());
+        let built = built.output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        folder.join("bulla")
+    })
 }
 
 /// A program that is the proxy but for what these lines of a shell do first, which know it as `$bulla` and its configuration as `$2`.
@@ -51,11 +62,11 @@ const PROXY: [&str; 9] = ["proxy", "--commands", "600", "--seconds", "0.1", "--i
 
 #[test]
 fn commands_through_the_proxy_are_counted_and_its_bars_are_told() {
-    let Some(bulla) = bulla() else { return };
+    let bulla = bulla();
     let place = tempfile::tempdir().unwrap();
     let plots = place.path().join("plots");
     let arguments = [&PROXY[..], &["--plots", plots.to_str().unwrap()]].concat();
-    let (results, printed) = results(place.path(), &run(place.path(), &bulla, &arguments));
+    let (results, printed) = results(place.path(), &run(place.path(), bulla, &arguments));
     // Of SET and GET each; in a pipeline of 16 as many as fill it. `redis-benchmark` looks at the configuration twice.
     for (case, mapped, before_reply) in [(0, 600, 100), (1, 3600, 608)] {
         for (contender, commands) in [(2, mapped), (3, mapped), (4, before_reply)] {
@@ -84,22 +95,22 @@ fn commands_through_the_proxy_are_counted_and_its_bars_are_told() {
 
 #[test]
 fn a_run_in_which_commands_go_around_the_proxy_fails() {
-    let Some(bulla) = bulla() else { return };
+    let bulla = bulla();
     let place = tempfile::tempdir().unwrap();
     // It says that it listens where the server does.
     let around = "server=$(sed -n '/upstream/,$ s/^address = \"\\(.*\\)\"/\\1/p' \"$2\")
 exec \"$bulla\" \"$@\" 2> >(sed -u \"s/listening at [0-9.:]*/listening at $server/\" >&2)";
-    let wrapped = wrapped(place.path(), &bulla, around);
+    let wrapped = wrapped(place.path(), bulla, around);
     let output = run(place.path(), &wrapped, &PROXY);
     fails(&output, "the log has 0 entries and the proxy counted 0: there have to be 1202");
 }
 
 #[test]
 fn roles_of_gdprbench_leave_the_entries_that_the_client_counted() {
-    let Some(bulla) = bulla() else { return };
+    let bulla = bulla();
     let place = tempfile::tempdir().unwrap();
     let arguments = ["gdprbench", "--records", "60", "--operations", "60"];
-    let (results, printed) = results(place.path(), &run(place.path(), &bulla, &arguments));
+    let (results, printed) = results(place.path(), &run(place.path(), bulla, &arguments));
     for (case, role) in ["controller", "customer", "processor", "regulator"].into_iter().enumerate() {
         let commands = median(&results, case, 0, "commands");
         for contender in 1..3 {
@@ -117,10 +128,10 @@ fn roles_of_gdprbench_leave_the_entries_that_the_client_counted() {
 
 #[test]
 fn a_run_whose_entries_are_somebody_else_s_fails() {
-    let Some(bulla) = bulla() else { return };
+    let bulla = bulla();
     let place = tempfile::tempdir().unwrap();
     let default = "sed -i '1i default_subject = \"usr0\"' \"$2\"\nexec \"$bulla\" \"$@\"";
-    let wrapped = wrapped(place.path(), &bulla, default);
+    let wrapped = wrapped(place.path(), bulla, default);
     let output = run(place.path(), &wrapped, &["gdprbench", "--records", "60", "--operations", "60"]);
     fails(&output, "of usr0 the log has ");
 }

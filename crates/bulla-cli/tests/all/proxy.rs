@@ -369,7 +369,7 @@ fn what_would_be_recorded_of_a_capture_is_shown_in_a_table() {
 LINE  DB  COMMAND  OPERATION  FATE                       SUBJECT     LOCATION
    1   0  set      write      recorded                   ada         user:ada:name
    2   3  get      read       recorded                   (unmapped)  other
-   3   0  eval     eval       refused by policy.scripts  -           -
+   3   0  eval     execute    refused by policy.scripts  -           -
 ";
         assert_eq!(ran.out, expected);
         assert!(ran.err.starts_with("3 commands: 2 entries, 1 of them unmapped; 1 refused"), "{}", ran.err);
