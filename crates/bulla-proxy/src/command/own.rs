@@ -26,6 +26,7 @@ pub(super) enum Own {
     XAdd,
     XGroupCreate,
     // Without keys, or with those that their specifications find.
+    MSetEx,
     Select,
     Reset,
     SwapDb,
@@ -46,7 +47,8 @@ impl Own {
         use Own::*;
         !matches!(
             self,
-            None | Select
+            None | MSetEx
+                | Select
                 | Reset
                 | SwapDb
                 | FlushAll
@@ -99,6 +101,7 @@ impl Own {
                 let made = find(words, 5, &["mkstream"]).is_some();
                 key(words, effect, 2, Accesses::of(if made { Access::Write } else { Access::Update }));
             }
+            Own::MSetEx => m_set_ex(words, effect),
             Own::Select => {
                 if let Some(database) = words.database(1) {
                     effect.databases = Databases::Select(database);
@@ -199,8 +202,20 @@ fn set(words: &mut Words<'_>, effect: &mut Effect) {
     key(words, effect, 1, if get { accesses.and(Access::Read) } else { accesses });
 }
 
-/// The time that is argument `index`, in units of so many milliseconds. Of one that is over before 1970 began the server tells nothing but
-/// whether it takes such.
+/// `MSETEX count key value … [NX|XX] [EX …|KEEPTTL]`
+fn m_set_ex(words: &mut Words<'_>, effect: &mut Effect) {
+    let pairs = words.number(1).and_then(|count| u64::try_from(count).ok());
+    let Some(mut at) = pairs.and_then(|count| count.checked_mul(2)?.checked_add(2)) else { return };
+    while words.has(at) {
+        if let Some(milliseconds) = end_option(words, at) {
+            effect.end = end(words, at + 1, milliseconds);
+        }
+        at += 1;
+    }
+}
+
+/// The time that is argument `index`, in units of so many milliseconds. One of 0 and less needs no clock: `EXPIREAT` deletes the key by it, the
+/// other commands are refused.
 fn end(words: &mut Words<'_>, index: u64, milliseconds: i64) -> End {
     let time = words.number(index).filter(|time| *time > 0);
     time.and_then(|time| time.checked_mul(milliseconds)).map_or(End::Untold, End::At)

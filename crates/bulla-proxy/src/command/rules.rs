@@ -64,6 +64,7 @@ pub(super) fn own(name: &str) -> Own {
         "set" => Own::Set,
         "getex" => Own::GetEx,
         "expire" | "pexpire" => Own::Expire,
+        "msetex" => Own::MSetEx,
         "expireat" => Own::ExpireAt { milliseconds: 1000 },
         "pexpireat" => Own::ExpireAt { milliseconds: 1 },
         "sort" => Own::Sort { store: true },
@@ -163,6 +164,7 @@ pub(super) fn telling(name: &str) -> Telling {
         | "move"
         | "renamenx"
         | "msetnx"
+        | "msetex"
         | "setnx"
         | "copy" => Telling::ZeroIsNothing,
         "lpop" | "rpop" | "spop" | "zpopmin" | "zpopmax" | "lmove" | "blmove" | "rpoplpush"

@@ -2,6 +2,7 @@
 
 use super::tree::Tree;
 use super::*;
+use crate::command::Outcome;
 use crate::command::description::Description;
 use crate::command::pinned::{COMMANDS, VERSION};
 use crate::command::read::{NoTable, commands};
@@ -130,4 +131,30 @@ fn a_command_that_the_table_does_not_have_is_undescribed_and_has_no_name() {
     assert_eq!((told(&effect).as_str(), table.name(effect.command)), ("undescribed", Some("config")));
     let effect = table.effect(&arguments(&["Config", "GET", "k"]));
     assert_eq!((told(&effect).as_str(), table.name(effect.command)), ("", Some("config|get")));
+}
+
+#[test]
+fn commands_of_later_servers_that_delete_keys_are_told_by_what_they_are_asked_and_answered() {
+    let table = |name: &str, flags: &str, first: &str| {
+        let changed = command(SPEC).replacen("$3\r\nGET", &format!("${}\r\n{name}", name.len()), 1);
+        let changed = changed.replacen("*1\r\n+RO", flags, 1).replacen("index\r\n:1", first, 1);
+        CommandTable::from_reply(&reply(changed.as_bytes())).unwrap()
+    };
+    let (deletes, writes) = ("*2\r\n+RW\r\n+delete", "*2\r\n+OW\r\n+update");
+    for (line, flags, first, expected) in [
+        ("delifeq k v", deletes, "index\r\n:1", "1d"),
+        ("delex k IFEQ v", deletes, "index\r\n:1", "1d"),
+        ("msetex 1 k v EXAT 9", writes, "index\r\n:2", "2d"),
+        ("msetex 1 k v NX PXAT 9000", writes, "index\r\n:2", "2d"),
+        ("msetex 1 k exat EX 9", writes, "index\r\n:2", "2w"),
+        ("msetex 9223372036854775807 k v EXAT 9", writes, "index\r\n:2", "2w"),
+    ] {
+        let words = words(line);
+        let effect = table(words[0], flags, first).effect(&arguments(&words));
+        let effect = effect.between(|| (10_000, 10_000));
+        assert_eq!(told(&effect), expected, "{line}");
+        let answered = effect.refine(effect.keys[0].access, None, &reply(b":0\r\n"), 0);
+        assert_eq!(answered, Outcome::NotExecuted, "{line}");
+        assert!(!effect.leaves_none(&reply(b":0\r\n"), 0), "{line}");
+    }
 }
