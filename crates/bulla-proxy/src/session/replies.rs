@@ -91,6 +91,9 @@ impl Session {
             return Ok(());
         };
         let is_error = reply.kind() == Some(Kind::Error);
+        if !matches!(first.answer, Answer::Instead(_)) && !self.standing.can_have(first, reply) {
+            return Err(self.not_its_reply());
+        }
         match &mut first.answer {
             Answer::Channels(left) if !is_error => {
                 let left = match left {
@@ -141,10 +144,6 @@ impl Session {
 
     /// The command that waits longest is answered.
     fn answered(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
-        let reply = self.replies.reply();
-        if self.pipeline.first().is_some_and(|first| !self.standing.can_have(first, reply)) {
-            return Err(self.not_its_reply());
-        }
         let Some(pending) = self.pipeline.pop() else { return Ok(()) };
         let recorded = self.record(&pending, now, recorder);
         self.reply_digest = None;

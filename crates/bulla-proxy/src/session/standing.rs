@@ -155,6 +155,9 @@ impl Standing {
             Special::Exec => matches!(node.kind, Kind::Array | Kind::Null),
             Special::Multi | Special::Discard => says(b"OK"),
             Special::Reset => says(b"RESET"),
+            Special::Subscribe(_) | Special::Unsubscribe(_) => {
+                channels_of(pending.special).is_some_and(|(_, name)| word(reply, 0) == Some(name))
+            }
             _ if self.queues() => says(b"QUEUED") || pending.arguments.is(0, "quit"),
             Special::Auth => says(b"OK"),
             Special::Hello => matches!(node.kind, Kind::Array | Kind::Map),

@@ -169,7 +169,7 @@ fn nobody_shifts_replies_against_their_commands() {
 /// Whatever shifted them: what is answered with what it cannot be is not told, and nobody knows what became of it.
 #[test]
 fn a_reply_that_a_command_cannot_have_ends_the_connection() {
-    let cases: [(&str, &str); 9] = [
+    let cases: [(&str, &str); 10] = [
         ("MULTI\r\nSET a x\r\nEXEC\r\n", "$1\r\nx\r\n"),
         ("MULTI\r\nSET a x\r\nEXEC\r\n", "+PONG\r\n"),
         ("MULTI\r\nSET a x\r\nEXEC\r\n", "+OK\r\n+OK\r\n"),
@@ -179,6 +179,7 @@ fn a_reply_that_a_command_cannot_have_ends_the_connection() {
         ("SELECT 1\r\nSET a x\r\n", "$2\r\nOK\r\n"),
         ("RESET\r\nSET a x\r\n", "+OK\r\n"),
         ("HELLO 3\r\nSET a x\r\n", "+OK\r\n"),
+        ("SUBSCRIBE c\r\nSET a x\r\n", "$1\r\nc\r\n"),
     ];
     for (asked, said) in cases {
         let mut world = World::new();
