@@ -27,7 +27,7 @@ fn what_the_policy_records_passes_and_is_recorded() {
             "write a evalsha Done",
             "unknowable(script, some([97, 98, 49, 50])) evalsha Done",
             "server config|get Done",
-            "unknowable(undescribed, none)  Failed error=ERR",
+            "unknowable(undescribed, none) NOSUCH Failed error=ERR",
         ]
     );
     let mut world = World::with(|context| context.policy.administrative = Treatment::Refuse);
