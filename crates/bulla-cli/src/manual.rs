@@ -57,6 +57,13 @@ impl Completions {
 
 impl Man {
     pub(crate) fn run(self, command: Command) -> Result<Exit, Failure> {
+        if !self.directory.is_dir() {
+            let directory = self.directory.display();
+            let message = format!(
+                "{directory} is no directory: make it (`mkdir -p {directory}`), or name one that is there"
+            );
+            return Err(Failure::new(Exit::Environment, message));
+        }
         let failed = |error: io::Error| Failure::io(format!("writing {}", self.directory.display()), &error);
         let mut command = whole(command).disable_help_subcommand(true);
         command.build();

@@ -1,5 +1,7 @@
 //! `bulla proxy`.
 
+mod advice;
+mod descriptors;
 mod dry_run;
 mod embedded;
 mod missing;
@@ -12,6 +14,7 @@ use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
 use crate::output::{note_in_objects, note_object, on_line, print, print_json};
 use crate::terminal::telling_environment;
+use bulla::text::spelling::{agreeing, counted};
 use bulla::{Closing, Options};
 use bulla_proxy::config::{self, Config, Mode};
 use bulla_proxy::counters::Counters;
@@ -141,7 +144,10 @@ impl Proxy {
         let hang_ups = HangUps::await_them()?;
         let embedded = self.embedded.as_deref().map(Embedded::prepare).transpose()?;
         let file = embedded.as_ref().map(Embedded::config).or_else(|| self.file.clone()).unwrap_or_default();
-        let mut config = read(&file)?;
+        let mut config = read_to_serve(&file)?;
+        if let Some(embedded) = &embedded {
+            embedded.check(&config)?;
+        }
         let place = LogPaths::of(config.log.directory.clone(), config.log.keys.clone());
         place.check_named_keys()?;
         let environment = telling_environment(teller()?);
@@ -194,13 +200,17 @@ impl Proxy {
         match self.json {
             true => print_json(&told(counters, missing, closed.as_ref().err()))?,
             false if closed.is_err() => {}
-            false => note!("{} entries of {} clients", counters.recorded.get(), counters.accepted.get()),
+            false => {
+                let (entries, clients) = (counters.recorded.get(), counters.accepted.get());
+                note!("{} of {}", counted(entries, "entry"), counted(clients, "client"));
+            }
         }
         closed?;
         match counters.cut_off.get() {
             0 => Ok(Exit::Done),
             count => {
-                note!("{count} clients were cut off while they waited for something");
+                let (were, they) = (agreeing(count, "was", "were"), agreeing(count, "it", "they"));
+                note!("{} {were} cut off while {they} waited for something", counted(count, "client"));
                 Ok(Exit::Interrupted)
             }
         }
@@ -234,6 +244,14 @@ fn warn(json: bool) -> Result<Warn, Failure> {
     let thread = std::thread::Builder::new().name("bulla-warned".to_owned()).spawn(tell);
     thread.map_err(|error| no_room("starting a thread", &error))?;
     Ok(Arc::new(move |kind, what: &str| drop(warned.try_send((kind, what.to_owned())))))
+}
+
+/// Reads the configuration of a proxy that serves clients, and says what an operator should know of it.
+fn read_to_serve(file: &Path) -> Result<Config, Failure> {
+    let mut config = read(file)?;
+    descriptors::provide(&mut config)?;
+    advice::tell(file, &config);
+    Ok(config)
 }
 
 fn read(file: &Path) -> Result<Config, Failure> {

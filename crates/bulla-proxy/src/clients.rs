@@ -15,9 +15,13 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use tokio::io::AsyncWrite;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+
+/// So long a client that was told why may take to end its side.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A client that was accepted.
 pub(crate) struct Client {
@@ -98,6 +102,7 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             shared.counters.unreachable.add(1);
             shared.warnings.once(Kind::Unreachable, || format!("the server cannot be reached: {error}"));
             tell(&mut client, b"-BULLA the server behind the proxy cannot be reached\r\n").await;
+            leave(client).await;
             return;
         }
     };
@@ -144,14 +149,18 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             _ => format!("{address}: what came is no command"),
         });
     }
-    if ended == Err(Ended::Unrecorded) {
+    let is_unrecorded = ended == Err(Ended::Unrecorded);
+    if is_unrecorded {
         let told = poll_fn(|cx| {
             relay.tell_unrecorded(cx);
             Poll::Ready(())
         });
         told.await;
     }
-    relay.end();
+    let client = relay.end();
+    if is_unrecorded {
+        leave(client).await;
+    }
 }
 
 /// Tells a client why it is closed, as far as it takes that at once.
@@ -162,4 +171,17 @@ async fn tell(client: &mut Stream, told: &[u8]) {
         written
     })
     .await;
+}
+
+/// Leaves a client that was told why, and may have sent more: a connection that is closed with something unread in it is reset, and
+/// a reset may take along what was told. It has a moment to end its side.
+async fn leave(mut client: Stream) {
+    let leaving = async {
+        client.shutdown().await?;
+        let mut room = [0; 4096];
+        while client.read(&mut room).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    // Whoever takes longer, or is gone already, is left all the same.
+    let _ = tokio::time::timeout(FAREWELL, leaving).await;
 }

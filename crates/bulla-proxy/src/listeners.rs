@@ -9,12 +9,13 @@ use crate::settings::Settings;
 use crate::warnings::Kind;
 use crate::worker::Shared;
 use bulla::{Error, ErrorKind, Result};
+use std::fs::Permissions;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixSocket};
 use tokio::sync::{mpsc, watch};
 
 /// Where clients come.
@@ -40,7 +41,13 @@ impl Listeners {
     /// `Unavailable` where an address cannot be listened at.
     pub(crate) async fn bind(config: &Config) -> Result<Listeners> {
         let failed = |place: String, error: std::io::Error| {
-            Error::new(ErrorKind::Unavailable, format!("listening at {place}: {error}"))
+            let what_to_do = match error.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    "; end what is there, or name another place in `[listen]` of the configuration"
+                }
+                _ => "",
+            };
+            Error::new(ErrorKind::Unavailable, format!("listening at {place}: {error}{what_to_do}"))
         };
         let tcp = match config.listen.address {
             Some(address) => {
@@ -52,9 +59,8 @@ impl Listeners {
         let unix = match &config.listen.unix {
             Some(path) => {
                 remove_left_over(path, &config.upstream.place);
-                let listener =
-                    UnixListener::bind(path).map_err(|error| failed(path.display().to_string(), error))?;
-                Some((listener, SocketFile(path.clone())))
+                let bound = bind_unix(path, config.listen.unix_mode);
+                Some(bound.map_err(|error| failed(path.display().to_string(), error))?)
             }
             None => None,
         };
@@ -141,6 +147,16 @@ async fn bind_tcp(mut address: SocketAddr, more_ports: u16) -> std::io::Result<T
             bound => return bound,
         }
     }
+}
+
+/// Begins to listen on a Unix socket. Nobody comes before it has its permissions: it does not listen until then.
+fn bind_unix(path: &Path, mode: u32) -> std::io::Result<(UnixListener, SocketFile)> {
+    const WAITING: u32 = 1024;
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(path)?;
+    let file = SocketFile(path.to_owned());
+    std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+    Ok((socket.listen(WAITING)?, file))
 }
 
 fn turn_away(stream: &Accepted) {

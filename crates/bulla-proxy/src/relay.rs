@@ -193,11 +193,12 @@ impl Relay {
         client.flush(cx);
     }
 
-    /// The connection ended: what was not answered is recorded as such.
-    pub(crate) fn end(mut self) {
+    /// The connection ended: what was not answered is recorded as such. The client's side, for whoever has told it something.
+    pub(crate) fn end(mut self) -> Stream {
         let now = self.worker.now();
         self.session.end(now, &mut *self.worker.recorder_now());
         self.worker.request_retry();
+        self.client.stream
     }
 
     /// Moves what can be moved. Whether anything could.

@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output::{on_line, print, print_json};
+use bulla::text::spelling::{agreeing, counted};
 use bulla_proxy::config::Config;
 use bulla_proxy::dry_run::{DryRun, Row, table};
 use std::fs::File;
@@ -36,18 +37,19 @@ pub(super) fn show(config: &Config, capture: &Path, json: bool) -> Result<Exit, 
     }
     let tally = run.tally();
     note!(
-        "{} commands: {} entries, {} of them unmapped; {} refused, {} without data; {} more were called by scripts",
-        tally.commands,
-        tally.entries,
+        "{}: {}, {} of them unmapped; {} refused, {} without data; {} more {} called by scripts",
+        counted(tally.commands, "command"),
+        counted(tally.entries, "entry"),
         tally.unmapped,
         tally.refused,
         tally.without_data,
-        tally.unseen
+        tally.unseen,
+        agreeing(tally.unseen, "was", "were")
     );
     match tally.unreadable {
         0 => Ok(Exit::Done),
         count => {
-            note!("{count} lines say no command");
+            note!("{} {} no command", counted(count, "line"), agreeing(count, "says", "say"));
             Ok(Exit::SomeRefused)
         }
     }

@@ -6,7 +6,7 @@
 //! | `proxy.toml` | the configuration, with rules as an example; whoever runs it may change it |
 //! | `server/` | the server's data, its socket and what it tells of itself; nobody else may enter |
 
-use super::server::Server;
+use super::server::{Installed, Server};
 use crate::exit::{Exit, Failure};
 use crate::init;
 use crate::new_file;
@@ -28,13 +28,14 @@ const RULES: &str = include_str!("embedded.toml");
 pub(super) struct Embedded {
     /// Absolute.
     directory: PathBuf,
+    installed: Installed,
 }
 
 impl Embedded {
     /// Makes what is missing in `directory`, but for the server.
     pub(super) fn prepare(directory: &Path) -> Result<Self, Failure> {
         let failed = |error| Failure::io(directory.display(), &error);
-        let embedded = Embedded { directory: std::path::absolute(directory).map_err(failed)? };
+        let absolute = std::path::absolute(directory).map_err(failed)?;
         if directory.join("bulla.toml").exists() {
             let message = format!(
                 "{} is a log: --embedded wants a directory in which it makes one of its own",
@@ -42,13 +43,15 @@ impl Embedded {
             );
             return Err(Failure::usage(message));
         }
-        if embedded.socket().as_os_str().len() > LONGEST_SOCKET {
+        if socket(&absolute).as_os_str().len() > LONGEST_SOCKET {
             let message = format!(
                 "{} has no room for a socket: the path of one has at most {LONGEST_SOCKET} bytes; take a directory with a shorter path",
                 directory.display()
             );
             return Err(Failure::usage(message));
         }
+        // Before anything is made that nobody could use.
+        let embedded = Embedded { directory: absolute, installed: Installed::find()? };
         embedded.make_directories().map_err(failed)?;
         embedded.make_log()?;
         embedded.make_config()?;
@@ -60,21 +63,26 @@ impl Embedded {
         self.directory.join("proxy.toml")
     }
 
+    /// That a configuration is about the log and the server of this directory.
+    pub(super) fn check(&self, config: &Config) -> Result<(), Failure> {
+        let place = UpstreamPlace::Unix(self.socket());
+        if config.log.directory == self.log() && config.log.keys.is_none() && config.upstream.place == place {
+            return Ok(());
+        }
+        let message = format!(
+            "{} has another log or server than --embedded makes, as where this directory was moved: `log.directory` has to be {}, \
+             `upstream.unix` {}, and `log.keys` is left out; `bulla proxy FILE` takes any",
+            self.config().display(),
+            self.log().display(),
+            self.socket().display()
+        );
+        Err(Failure::usage(message))
+    }
+
     /// Starts the server, and has the proxy listen at the next port where its own is taken. Only who has opened the log may: so the
     /// server is one, too.
     pub(super) fn start(&self, config: &mut Config) -> Result<Server, Failure> {
-        let place = UpstreamPlace::Unix(self.socket());
-        if config.log.directory != self.log() || config.log.keys.is_some() || config.upstream.place != place {
-            let message = format!(
-                "{} has another log or server than --embedded makes: `log.directory` has to be {}, `upstream.unix` {}, \
-                 and `log.keys` is left out; `bulla proxy FILE` takes any",
-                self.config().display(),
-                self.log().display(),
-                self.socket().display()
-            );
-            return Err(Failure::usage(message));
-        }
-        let server = Server::start(&self.folder(), &self.socket())?;
+        let server = self.installed.start(&self.folder(), &self.socket())?;
         config.listen.more_ports = PORTS;
         Ok(server)
     }
@@ -101,11 +109,11 @@ impl Embedded {
     }
 
     fn folder(&self) -> PathBuf {
-        self.directory.join("server")
+        folder(&self.directory)
     }
 
     fn socket(&self) -> PathBuf {
-        self.folder().join("socket")
+        socket(&self.directory)
     }
 
     fn make_directories(&self) -> io::Result<()> {
@@ -157,6 +165,14 @@ fn quoted(path: &Path) -> Result<String, Failure> {
     text.map(|text| text.replace('\u{7f}', "\\u007f")).ok_or_else(|| {
         Failure::usage(format!("{} cannot be written in TOML: take a path in UTF-8", path.display()))
     })
+}
+
+fn folder(directory: &Path) -> PathBuf {
+    directory.join("server")
+}
+
+fn socket(directory: &Path) -> PathBuf {
+    folder(directory).join("socket")
 }
 
 fn mode(config: &Config) -> &'static str {

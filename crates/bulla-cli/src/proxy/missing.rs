@@ -3,6 +3,7 @@
 //! A log that failed takes nothing more until it is opened again. So it is opened once more, for the one entry that says how much
 //! is missing; where that fails, too, whoever reads standard error is told.
 
+use bulla::text::spelling::{agreeing, counted};
 use bulla::{Entry, Log, Telemetry};
 use bulla_proxy::counters::Counters;
 
@@ -31,7 +32,10 @@ impl Missing {
             return self;
         }
         let what = format!(
-            "{untold} operations were not recorded, and of the last entries up to {lost_at_most} are lost"
+            "{} {} not recorded, and of the last entries up to {lost_at_most} {} lost",
+            counted(untold, "operation"),
+            agreeing(untold, "was", "were"),
+            agreeing(lost_at_most, "is", "are")
         );
         match open().and_then(|log| append(log, self)) {
             Ok(()) => {

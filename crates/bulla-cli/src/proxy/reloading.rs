@@ -59,7 +59,7 @@ impl Reloading {
             return;
         }
         tell(manager, Told::Reloading, "the configuration is read anew");
-        let outcome = super::read(file).and_then(|config| Ok(reload.reload(&config)?));
+        let outcome = super::read_to_serve(file).and_then(|config| Ok(reload.reload(&config)?));
         match outcome {
             Ok(()) => {
                 note!("{}: this configuration holds from now on", file.display());

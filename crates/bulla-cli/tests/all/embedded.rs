@@ -3,7 +3,7 @@
 use crate::proxied::listens_at;
 use crate::support::{Place, arguments, bulla, command, exit, finish, parse_lines, signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, getpgid, kill_process, pidfd_open};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,11 +24,17 @@ struct Running {
 
 impl Running {
     fn start(trial: impl AsRef<OsStr>) -> Running {
+        Running::start_telling(trial, |_| {})
+    }
+
+    /// The same, and `hear` is given each line that is told before it listens.
+    fn start_telling(trial: impl AsRef<OsStr>, mut hear: impl FnMut(&str)) -> Running {
         let words = [OsStr::new("proxy"), OsStr::new("--embedded"), trial.as_ref(), OsStr::new("--json")];
         let mut child = command(words).spawn().unwrap();
         let mut told = BufReader::new(child.stderr.take().unwrap());
         let (mut before, mut line) = (String::new(), String::new());
         while listens_at(&line).is_none() {
+            hear(&line);
             before += &line;
             line.clear();
             if told.read_line(&mut line).unwrap() == 0 {
@@ -107,7 +113,7 @@ fn one_command_makes_all_that_a_first_try_needs_and_takes_it_up_again() {
     assert_eq!(getpgid(Some(server)).unwrap(), server);
     let (told, rest) = first.stop();
     assert_eq!(told["unmapped"], 0);
-    assert!(!rest.contains("had ended"), "{rest}");
+    assert!(!rest.contains("redis-server ended"), "{rest}");
     assert!(ends(&process), "the server goes on without the proxy");
 
     let again = Running::start(&trial);
@@ -141,14 +147,66 @@ fn the_server_ends_with_a_proxy_that_is_killed() {
 }
 
 #[test]
-fn a_server_that_ends_before_the_proxy_is_told_of() {
+fn a_server_is_not_started_before_the_one_of_a_killed_proxy_has_ended() {
     let place = Place::empty();
-    let running = Running::start(trial(&place, "127.0.0.1:0"));
+    let trial = trial(&place, "127.0.0.1:0");
+    let mut running = Running::start(&trial);
+    assert_eq!(running.ask("SET user:ada x", "\n"), "+OK\r\n");
     let (server, process) = running.server();
-    rustix::process::kill_process(server, Signal::KILL).unwrap();
+    // It is told to end, and takes its time.
+    kill_process(server, Signal::STOP).unwrap();
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    let mut heard = false;
+    let again = Running::start_telling(&trial, |line| {
+        if line.contains("waiting for the server to end") {
+            heard = true;
+            kill_process(server, Signal::CONT).unwrap();
+        }
+    });
+    let has_ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&Timespec::default())) == Ok(1);
+    // Whatever was seen, nothing is left behind.
+    let _ = kill_process(server, Signal::CONT);
+    assert!(heard && has_ended, "{}", again.before);
+    assert_eq!(again.ask("GET user:ada", "x\r\n"), "$1\r\nx\r\n");
+    again.stop();
+}
+
+#[test]
+fn what_a_server_that_does_not_start_does_is_said() {
+    let place = Place::empty();
+    let trial = trial(&place, "127.0.0.1:0");
+    let programs = place.path("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let path = std::env::join_paths(
+        std::iter::once(programs.clone()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let path = path.unwrap();
+    let start = |script: &str| {
+        let program = place.write("programs/redis-server", format!("#!/bin/sh\n{script}\n").as_bytes());
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        command(arguments!["proxy", "--embedded", &trial]).env("PATH", &path).spawn().unwrap()
+    };
+    let ran = finish(start("exit 3")).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("redis-server ended (exit status: 3)"), "{ran:?}");
+    let mut silent = start("exec sleep 600");
+    let told = BufReader::new(silent.stderr.take().unwrap());
+    assert!(told.lines().any(|line| line.unwrap().contains("waiting for redis-server to answer")));
+    silent.kill().unwrap();
+    silent.wait().unwrap();
+}
+
+#[test]
+fn a_server_that_ends_before_the_proxy_is_told_of_at_once() {
+    let place = Place::empty();
+    let mut running = Running::start(trial(&place, "127.0.0.1:0"));
+    let (server, process) = running.server();
+    kill_process(server, Signal::KILL).unwrap();
     assert!(ends(&process));
-    let (_, rest) = running.stop();
-    assert!(rest.contains("redis-server had ended before"), "{rest}");
+    let mut line = String::new();
+    running.told.read_line(&mut line).unwrap();
+    assert!(line.contains("redis-server ended (signal: 9 (SIGKILL))"), "{line}");
+    running.stop();
 }
 
 #[test]
@@ -194,9 +252,15 @@ fn what_cannot_be_embedded_is_refused_and_said_why() {
     let ran = finish(command(&words).env("PATH", place.path("nowhere")).spawn().unwrap());
     let ran = ran.exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("apt-get install redis-server"), "{ran:?}");
+    assert!(!ran.err.contains("Made") && !trial.join("audit").exists(), "{ran:?}");
     let config = format!("[log]\ndirectory = {:?}\n", place.audit());
     place.write("trial/proxy.toml", config.as_bytes());
     let ran = bulla(&words).exits(exit::USAGE);
     assert!(ran.err.contains("proxy.toml has another log or server"), "{ran:?}");
+    // The log that it names is not where it was, and nobody is told to make one there.
+    let config = format!("[log]\ndirectory = {:?}\n", place.path("moved/audit"));
+    place.write("trial/proxy.toml", config.as_bytes());
+    let ran = bulla(&words).exits(exit::USAGE);
+    assert!(ran.err.contains("where this directory was moved"), "{ran:?}");
     bulla(["proxy", "proxy.toml", "--embedded", "trial"]).exits(exit::USAGE);
 }

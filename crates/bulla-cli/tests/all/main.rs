@@ -47,6 +47,8 @@ mod proxy_kill;
 mod proxy_learned;
 #[cfg(feature = "proxy")]
 mod proxy_oracle;
+#[cfg(feature = "proxy")]
+mod proxy_start;
 mod pseudonym;
 mod rekey;
 mod restore;

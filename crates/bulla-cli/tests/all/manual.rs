@@ -34,5 +34,6 @@ fn every_command_has_a_manual_page() {
             assert!(text.contains("For this purpose") && text.contains("With these flags"), "{page}");
         }
     }
-    bulla(arguments!["man", place.path("nowhere")]).exits(exit::ENVIRONMENT);
+    let ran = bulla(arguments!["man", place.path("nowhere")]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("nowhere is no directory: make it (`mkdir -p "), "{ran:?}");
 }

@@ -10,28 +10,45 @@ use std::net::TcpStream;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::process::{Child, ChildStderr, Command};
 
-const RULE: &str = "[[rules]]\nkey = \"user:{subject}:*\"\n";
+pub(crate) const RULE: &str = "[[rules]]\nkey = \"user:{subject}:*\"\n";
 
 /// A configuration of a proxy before a server, with these tables.
-fn config(place: &Place, server: &RedisServer, tables: &str) -> String {
+pub(crate) fn config(place: &Place, server: &RedisServer, tables: &str) -> String {
     let (audit, socket) = (place.audit(), server.socket());
     format!(
         "[log]\ndirectory = {audit:?}\n[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nunix = {socket:?}\n{tables}"
     )
 }
 
-/// Starts a proxy: the process, what it tells, and a client of it.
-fn start(mut command: Command) -> (Child, BufReader<ChildStderr>, TcpStream) {
-    let mut child = command.spawn().unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap());
-    let line = line(&mut told);
-    let address = listens_at(&line).unwrap_or_else(|| panic!("{line}"));
-    let client = TcpStream::connect(address).unwrap();
+/// Starts a proxy: the process, what it tells from then on, and a client of it.
+fn start(command: Command) -> (Child, BufReader<ChildStderr>, TcpStream) {
+    let (child, told, client, _) = start_telling(command);
     (child, told, client)
 }
 
+/// The same, with what it tells before it listens.
+pub(crate) fn start_telling(mut command: Command) -> (Child, BufReader<ChildStderr>, TcpStream, String) {
+    let mut child = command.spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let (before, address) = before_listening(&mut told);
+    (child, told, TcpStream::connect(address).unwrap(), before)
+}
+
+/// What is told before the line that says where it listens, and where that is.
+fn before_listening(told: &mut impl BufRead) -> (String, String) {
+    let mut before = String::new();
+    loop {
+        let line = line(told);
+        match listens_at(&line) {
+            Some(address) => return (before, address),
+            None if line.is_empty() => panic!("{before}"),
+            None => before += &(line + "\n"),
+        }
+    }
+}
+
 /// The next line.
-fn line(told: &mut impl BufRead) -> String {
+pub(crate) fn line(told: &mut impl BufRead) -> String {
     let mut line = String::new();
     told.read_line(&mut line).unwrap();
     line.trim_end().to_owned()
@@ -161,7 +178,7 @@ fn clients_that_were_cut_off_are_told_and_the_command_does_not_end_well() {
     let mut rest = String::new();
     told.read_to_string(&mut rest).unwrap();
     let told = parse_lines(&rest).pop().unwrap();
-    assert_eq!(told["message"], "1 clients were cut off while they waited for something");
+    assert_eq!(told["message"], "1 client was cut off while it waited for something");
     assert_eq!(finish(child).exits(exit::INTERRUPTED).json()["cut_off"], 1);
 }
 
@@ -223,10 +240,10 @@ fn sighup_before_it_listens_has_the_configuration_read_anew_once_it_does() {
     let mut child = command(["proxy".as_ref(), file.as_os_str()]).spawn().unwrap();
     wait_until_caught(&child, Signal::HUP);
     signal(&child, Signal::HUP);
-    let text = config(&place, &server, "");
+    let text = config(&place, &server, RULE);
     std::fs::write(&file, &text).unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap());
-    assert!(line(&mut told).starts_with("listening at "));
+    before_listening(&mut told);
     std::fs::write(&file, &text).unwrap();
     assert!(line(&mut told).ends_with("this configuration holds from now on"));
     signal(&child, Signal::TERM);
@@ -240,7 +257,7 @@ fn sigterm_before_it_serves_clients_ends_it_in_order() {
     // A server that answers when it is let.
     let socket = folder.path().join("slow");
     let listener = UnixListener::bind(&socket).unwrap();
-    let config = config(&place, &server, "");
+    let config = config(&place, &server, RULE);
     let config = config.replace(server.socket().to_str().unwrap(), socket.to_str().unwrap());
     let file = place.write("proxy.toml", config.as_bytes());
     let notified = UnixDatagram::bind(folder.path().join("notify")).unwrap();
@@ -249,7 +266,7 @@ fn sigterm_before_it_serves_clients_ends_it_in_order() {
     let (mut asking, _) = listener.accept().unwrap();
     signal(&child, Signal::TERM);
     let mut told = BufReader::new(child.stderr.take().unwrap());
-    assert!(line(&mut told).starts_with("no client is accepted"));
+    while !line(&mut told).starts_with("no client is accepted") {}
     let mut answering = UnixStream::connect(server.socket()).unwrap();
     let (mut from, mut to) = (answering.try_clone().unwrap(), asking.try_clone().unwrap());
     std::thread::spawn(move || drop(std::io::copy(&mut from, &mut to)));
@@ -376,5 +393,5 @@ LINE  DB  COMMAND  OPERATION  FATE                       SUBJECT     LOCATION
     });
     let file = place.write("proxy.toml", b"[log]\ndirectory = \"none\"\n");
     let ran = bulla_with(["proxy", &file, "--dry-run", "-"], b"what is this\n").exits(exit::SOME_REFUSED);
-    assert!(ran.err.contains("1 lines say no command"), "{ran:?}");
+    assert!(ran.err.contains("1 line says no command"), "{ran:?}");
 }

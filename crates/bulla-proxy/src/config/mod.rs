@@ -110,6 +110,8 @@ pub struct Listen {
     pub more_ports: u16,
     /// On a Unix socket.
     pub unix: Option<PathBuf>,
+    /// Who may connect to that socket: its permissions.
+    pub unix_mode: u32,
     /// What TLS needs; without it TCP is plain.
     pub tls: Option<ListenTls>,
     /// The peers that have to say with a PROXY header for whom they come. Nobody else may.
@@ -180,7 +182,7 @@ pub struct Policy {
 /// How much of anything there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients at once.
+    /// Clients at once, each of which takes two descriptors of the process.
     pub clients: usize,
     /// Commands of one client that are not answered yet.
     pub pipeline: usize,
@@ -222,6 +224,7 @@ impl Config {
             ("log", self.log != other.log),
             ("listen.address", listen.address != other.listen.address),
             ("listen.unix", listen.unix != other.listen.unix),
+            ("listen.unix_mode", listen.unix_mode != other.listen.unix_mode),
             ("listen.tls", listen.tls.is_some() != other.listen.tls.is_some()),
             ("upstream.address", upstream.place != other.upstream.place),
             ("upstream.tls", upstream.tls.is_some() != other.upstream.tls.is_some()),

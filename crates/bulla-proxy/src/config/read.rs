@@ -40,7 +40,7 @@ pub(super) const KEYS: [(&str, &[&str]); 9] = [
         ],
     ),
     ("log", &["directory", "keys"]),
-    ("listen", &["address", "unix", "proxy_protocol", "tls"]),
+    ("listen", &["address", "unix", "unix_mode", "proxy_protocol", "tls"]),
     ("listen.tls", &["certificate", "key", "client_ca"]),
     ("upstream", &["address", "unix", "user", "password_file", "tls"]),
     ("upstream.tls", &["ca", "server_name", "certificate", "key"]),
@@ -132,13 +132,20 @@ fn listen(mut table: Table<'_>) -> Result<Listen, ConfigError> {
     let address = given(table.take("address"), socket_address)?;
     let unix = given(table.take("unix"), path)?;
     let default = unix.is_none().then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 6380)));
+    let unix_mode = table.take("unix_mode");
+    if let Some(mode) = unix_mode.as_ref().filter(|_| unix.is_none()) {
+        return Err(mode.error("`listen.unix_mode` is for `listen.unix`, which is missing".to_owned()));
+    }
     let (tls, proxies) = (table.take("tls"), table.take("proxy_protocol"));
     let address = address.or(default);
+    let network =
+        |item: &Value<'_>| Network::parse(item.string()?).map_err(|what| item.error(named(item, &what)));
+    let networks = |it: &Value<'_>| it.items()?.iter().map(network).collect::<Result<Vec<_>, _>>();
+    let proxy_protocol = proxies.as_ref().map_or(Ok(Vec::new()), networks)?;
+    let proxies = proxies.filter(|_| !proxy_protocol.is_empty());
     if let Some(of_tcp) = tls.as_ref().or(proxies.as_ref()).filter(|_| address.is_none()) {
         return Err(of_tcp.error(format!("`{}` is for TCP, and `listen.address` is missing", of_tcp.name)));
     }
-    let network =
-        |item: &Value<'_>| Network::parse(item.string()?).map_err(|what| item.error(named(item, &what)));
     let tls = tls.map(|tls| {
         let mut tls = tls.table(keys_of("listen.tls"))?;
         Ok(ListenTls {
@@ -151,8 +158,9 @@ fn listen(mut table: Table<'_>) -> Result<Listen, ConfigError> {
         more_ports: 0,
         address,
         unix,
+        unix_mode: or(unix_mode, permissions, 0o660)?,
         tls: tls.transpose()?,
-        proxy_protocol: or(proxies, |it| it.items()?.iter().map(network).collect(), Vec::new())?,
+        proxy_protocol,
     })
 }
 
@@ -373,6 +381,13 @@ fn subject(value: &Value<'_>) -> Result<String, ConfigError> {
 fn socket_address(value: &Value<'_>) -> Result<SocketAddr, ConfigError> {
     value.parsed("an IP address and a port, such as \"127.0.0.1:6380\" or \"[::1]:6380\"", |text| {
         text.parse().ok()
+    })
+}
+
+fn permissions(value: &Value<'_>) -> Result<u32, ConfigError> {
+    value.parsed("permissions in octal, such as \"0660\"", |text| {
+        let is_octal = text.len() <= 4 && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+        u32::from_str_radix(text, 8).ok().filter(|mode| is_octal && *mode <= 0o777)
     })
 }
 

@@ -56,6 +56,7 @@ fn the_example_has_every_key() {
     assert_eq!(config.default_subject.as_deref(), Some("unknown"));
     assert_eq!(config.log.keys, Some("/var/lib/bulla/audit.keys".into()));
     assert_eq!(config.listen.unix, Some("/run/bulla/proxy.sock".into()));
+    assert_eq!(config.listen.unix_mode, 0o660);
     assert_eq!(config.listen.tls.unwrap().client_ca, Some("/etc/bulla/clients.pem".into()));
     let tls = config.upstream.tls.unwrap();
     assert_eq!(tls.server_name, "redis.example.com");
@@ -84,6 +85,8 @@ fn what_is_said_is_what_counts() {
         metrics = "[::1]:9121"
         log = { directory = "audit" }
         listen.unix = "proxy.sock"
+        listen.unix_mode = "0666"
+        listen.proxy_protocol = []
         upstream.unix = "redis.sock"
         [policy]
         scripts = "record"
@@ -102,6 +105,7 @@ fn what_is_said_is_what_counts() {
     assert_eq!(config.metrics, Some("[::1]:9121".parse().unwrap()));
     assert_eq!(config.log, LogPlace { directory: "audit".into(), keys: None });
     assert_eq!(config.listen.address, None, "on a Unix socket alone");
+    assert_eq!((config.listen.unix_mode, config.listen.proxy_protocol), (0o666, Vec::new()));
     assert_eq!(config.upstream.place, UpstreamPlace::Unix("redis.sock".into()));
     let policy = config.policy;
     let classes = [
@@ -230,12 +234,20 @@ fn what_does_not_fit_together_is_refused() {
             "line 5, column 1: `listen.tls` is for TCP, and `listen.address` is missing",
         ),
         (
-            "[listen]\nunix = \"s\"\nproxy_protocol = []",
+            "[listen]\nunix = \"s\"\nproxy_protocol = [\"::1\"]",
             "line 5, column 18: `listen.proxy_protocol` is for TCP, and `listen.address` is missing",
         ),
         (
             "[listen]\nproxy_protocol = [\"10.0.0.0/8\", \"10.0.0.1/8\"]",
             "line 4, column 33: `listen.proxy_protocol`: \"10.0.0.1/8\" has bits behind its first 8: \"10.0.0.0/8\" is that network",
+        ),
+        (
+            "[listen]\nunix_mode = \"0660\"",
+            "line 4, column 13: `listen.unix_mode` is for `listen.unix`, which is missing",
+        ),
+        (
+            "[listen]\nunix = \"s\"\nunix_mode = \"1777\"",
+            "line 5, column 13: `listen.unix_mode` is \"1777\"; it may be permissions in octal, such as \"0660\"",
         ),
         (
             "[listen.tls]\nkey = \"k\"",
@@ -305,7 +317,7 @@ fn what_is_wrong_with_a_rule_is_said_of_its_place() {
         ),
         (
             "[[rules]]\nkey = \"user:{id}\"",
-            "line 4, column 13: `rules.key`: only `{subject}` and `{}` begin with a brace; one that is in keys is written `\\{`",
+            "line 4, column 13: `rules.key`: there is no `{id}`: `{subject}` is whose data it is, and `{}` any other part of a key; one that is in keys is written `\\{`",
         ),
         (
             "[[rules]]\nkey = \"ä:{}{subject}\"",

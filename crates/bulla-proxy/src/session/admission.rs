@@ -187,12 +187,15 @@ impl Admission {
         const OK: &[u8] = b"+OK\r\n";
         const USAGE: &[u8] = b"-BULLA `BULLA.PURPOSE text` is for the next command or transaction, \
             `BULLA.PURPOSE SESSION text` until RESET, AUTH or HELLO\r\n";
+        const SEVERAL: &[u8] = b"-BULLA a purpose is one argument: put it in quotation marks, \
+            as in `BULLA.PURPOSE \"request 17\"`\r\n";
         const TEXT: &[u8] = b"-BULLA a purpose is UTF-8, at least one byte and at most 1024\r\n";
         let arguments = &pending.arguments;
         let of_session = match (pending.special, arguments.count()) {
             (Special::Reply(_), _) => return OK.to_vec(),
             (Special::Purpose, 2) => false,
             (Special::Purpose, 3) if arguments.is(1, "session") => true,
+            (Special::Purpose, 3..) => return SEVERAL.to_vec(),
             (Special::Purpose, _) => return USAGE.to_vec(),
             _ => return b"-BULLA there is no such command of the proxy; BULLA.PURPOSE is one\r\n".to_vec(),
         };

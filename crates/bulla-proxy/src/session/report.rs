@@ -5,7 +5,7 @@ use super::operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unr
 use super::pending::Pending;
 use super::standing::Standing;
 use crate::command::{Access, Class, Effect, KeyUse, Outcome};
-use crate::resp::{Kind, Node, Reply};
+use crate::resp::{Arguments, Kind, Node, Reply};
 use crate::subject::{Answer, Span};
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
@@ -214,8 +214,8 @@ impl Report<'_> {
         }
     }
 
-    fn name(&self, pending: &Pending) -> &str {
-        self.context.table.name(pending.effect.command).unwrap_or_default()
+    fn name<'p>(&'p self, pending: &'p Pending) -> &'p str {
+        self.context.table.name(pending.effect.command).unwrap_or_else(|| unknown_name(&pending.arguments))
     }
 
     /// Records that nobody audits the connection from here on.
@@ -295,4 +295,15 @@ fn script<'a>(command: &str, pending: &'a Pending) -> Option<&'a [u8]> {
     let name = pending.arguments.get(1).filter(|_| is_named && pending.arguments.is_whole(1))?;
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     name.iter().all(is_word).then_some(name)
+}
+
+/// The name of a command that the server does not tell of, as it was sent, if it looks like one. Anything else may be a value that
+/// somebody sent by mistake, and is empty here.
+fn unknown_name(arguments: &Arguments) -> &str {
+    const LONGEST: usize = 64;
+    let is_name = |name: &&[u8]| {
+        name.len() <= LONGEST && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.')
+    };
+    let name = arguments.get(0).filter(|_| arguments.is_whole(0)).filter(is_name);
+    name.and_then(|name| str::from_utf8(name).ok()).unwrap_or_default()
 }

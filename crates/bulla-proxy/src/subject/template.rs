@@ -117,8 +117,7 @@ impl Template {
                 '{' => {
                     let subject = rest.starts_with("{subject}");
                     if !subject && !rest.starts_with("{}") {
-                        let known = "only `{subject}` and `{}` begin with a brace; one that is in keys is written `\\{`";
-                        return wrong(at, known.to_owned());
+                        return wrong(at, what_begins(rest));
                     }
                     subjects += usize::from(subject);
                     if subjects > 1 {
@@ -390,4 +389,17 @@ fn fallback(text: &[u8]) -> Vec<u16> {
         table[index + 1] = u16::try_from(matched).unwrap_or(u16::MAX);
     }
     table
+}
+
+/// What is wrong with a text that begins with a brace, and not with `{subject}` or `{}`.
+fn what_begins(rest: &str) -> String {
+    let escaped = "one that is in keys is written `\\{`";
+    let name = &rest[1..];
+    match name.split_once('}').filter(|(name, _)| !name.contains('{')) {
+        None => format!("this brace is not closed, as in `{{subject}}` and `{{}}`; {escaped}"),
+        Some((name, _)) if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => format!(
+            "there is no `{{{name}}}`: `{{subject}}` is whose data it is, and `{{}}` any other part of a key; {escaped}"
+        ),
+        Some(_) => format!("only `{{subject}}` and `{{}}` begin with a brace; {escaped}"),
+    }
 }

@@ -8,6 +8,7 @@ use bulla_proxy::counters::RefusedConnection;
 use bulla_testkit::RedisServer;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -56,6 +57,25 @@ fn whoever_comes_over_a_socket_must_not_send_a_header() {
         clients.len() == 1 && clients[0].0 == "unix" && clients[0].1.starts_with("write a 0"),
         "{clients:?}"
     );
+}
+
+#[test]
+fn whoever_may_connect_to_a_socket_is_configured() {
+    let world = World::edged("", None, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("clients");
+    for (lines, expected) in [("", 0o660), ("\nunix_mode = \"0606\"", 0o606)] {
+        let config = world.config(&format!("unix = {socket:?}{lines}"), None, "");
+        let proxy = world.start_with(&config).unwrap();
+        let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, expected);
+        assert_eq!(Client::new(UnixStream::connect(&socket).unwrap()).ask("PING"), "PONG");
+        let other = world.config(&format!("unix = {socket:?}\nunix_mode = \"0600\""), None, "");
+        let refused = proxy.reloader().reload(&other).unwrap_err();
+        assert!(refused.to_string().starts_with("`listen.unix_mode`"), "{refused}");
+        drop(proxy);
+        assert!(!socket.exists());
+    }
 }
 
 /// What the proxy shows.

@@ -5,6 +5,7 @@ use bulla::environment::{AesGcm, Cipher, Environment};
 use bulla::{Error, Options, Result};
 use bulla_proxy::counters::{Counter, Counters};
 use bulla_testkit::fault::{Fault, Faults};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,6 +76,28 @@ fn after_a_block_that_was_lost_the_proxy_goes_on_and_nobody_is_told_what_was_in_
         // Nor does it say that the server may have done what never went there.
         assert!(mode == "before-reply" || !told.iter().any(|entry| entry.starts_with("write b")), "{told:?}");
     }
+}
+
+#[test]
+fn whoever_is_told_that_nothing_was_kept_is_not_reset_with_commands_unread() {
+    let (machine, cipher) = (Faults::new(), Arc::new(Refusing::default()));
+    let environment = Environment { cipher: cipher.clone(), ..Environment::default() };
+    // Behind so many commands none is read before those are answered.
+    let tables = "[limits]\npipeline = 1\n";
+    let world = World::on(
+        &machine,
+        Options::default(),
+        environment,
+        &format!("mode = \"before-reply\"\n{tables}"),
+        "",
+    );
+    cipher.0.store(true, Ordering::SeqCst);
+    let mut client = TcpStream::connect(world.proxy().address().unwrap()).unwrap();
+    client.write_all(&b"SET a 1\r\n".repeat(100_000)).unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut told = String::new();
+    client.read_to_string(&mut told).unwrap();
+    assert!(is_not_kept(&told[1..]), "{told}");
 }
 
 #[test]

@@ -245,6 +245,10 @@ fn purposes_last_for_the_next_command_or_transaction_or_until_somebody_else_come
     let long = "x".repeat(1025);
     world.asks(format!("BULLA.PURPOSE {long}\r\nBULLA.PURPOSE\r\nBULLA.NONE x\r\n"));
     assert_eq!(world.got().matches("-BULLA").count(), 3);
+    for words in ["fulfilling request 17", "session fulfilling request", "request 17"] {
+        world.asks(format!("BULLA.PURPOSE {words}\r\n"));
+        assert!(world.got().starts_with("-BULLA a purpose is one argument"), "{words}");
+    }
     assert_eq!(world.sent().matches("BULLA").count(), 0);
 }
 

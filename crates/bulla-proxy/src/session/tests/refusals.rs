@@ -27,7 +27,7 @@ fn what_the_policy_records_passes_and_is_recorded() {
             "write a evalsha Done",
             "unknowable(script, some([97, 98, 49, 50])) evalsha Done",
             "server config|get Done",
-            "unknowable(undescribed, none)  Failed error=ERR",
+            "unknowable(undescribed, none) NOSUCH Failed error=ERR",
         ]
     );
     let mut world = World::with(|context| context.policy.administrative = Treatment::Refuse);
@@ -187,7 +187,9 @@ fn a_reply_that_a_command_cannot_have_ends_the_connection() {
         let ended = world.session.from_server(said.as_bytes(), 5, &mut world.notes);
         assert_eq!(ended, Err(Ended::NotItsReply), "{asked:?} {said:?}");
         world.session.end(9, &mut world.notes);
-        assert_eq!(world.noted(), ["write a set Unknown"], "{asked:?} {said:?}");
+        // What stands behind an AUTH waits for its answer: the server never got it.
+        let noted: &[&str] = if asked.starts_with("AUTH") { &[] } else { &["write a set Unknown"] };
+        assert_eq!(world.noted(), noted, "{asked:?} {said:?}");
         world.drain();
         let told = said.rsplit_once("\r\n").and_then(|(said, _)| said.rsplit_once("\r\n"));
         let told = told.filter(|_| said.starts_with('+')).map_or("", |(told, _)| told);

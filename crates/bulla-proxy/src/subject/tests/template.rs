@@ -81,6 +81,7 @@ fn what_is_no_template_is_refused_where_that_shows() {
     let long = "x".repeat(MAX_TEMPLATE + 1);
     let star = "there is one `*` already; `{}` stands for a part of a key, too";
     let brace = "only `{subject}` and `{}` begin with a brace; one that is in keys is written `\\{`";
+    let open = "this brace is not closed, as in `{subject}` and `{}`; one that is in keys is written `\\{`";
     let begins = "nothing says where this begins: put some text before it";
     let escape = "`\\` begins one of `\\{`, `\\}`, `\\*`, `\\\\` and `\\xHH`";
     for (written, at, what) in [
@@ -88,8 +89,14 @@ fn what_is_no_template_is_refused_where_that_shows() {
         (long.as_str(), MAX_TEMPLATE, "it is longer than 1024 bytes"),
         ("a*b*", 3, star),
         ("**", 1, star),
-        ("user:{id}", 5, brace),
-        ("user:{subject", 5, brace),
+        (
+            "user:{id}",
+            5,
+            "there is no `{id}`: `{subject}` is whose data it is, and `{}` any other part of a key; one that is in keys is written `\\{`",
+        ),
+        ("user:{subject", 5, open),
+        ("user:{subject:{}", 5, open),
+        ("user:{ä-}", 5, brace),
         ("a{}b}", 4, "this closes nothing; one that is in keys is written `\\}`"),
         ("{subject}:{subject}", 10, "there is one `{subject}` already"),
         ("{}{subject}", 2, begins),
