@@ -35,7 +35,7 @@ pub(super) fn provide(config: &mut Config) -> Result<(), Failure> {
         if TOLD.swap(*clients, Ordering::Relaxed) != *clients {
             note!(
                 "`limits.clients` is {clients}, and this process may have {limit} open files, of which a client takes {OF_CLIENT}: it is \
-             taken to be {room}; raise that (`ulimit -n`, `LimitNOFILE=` of systemd), or lower `limits.clients`"
+                 taken to be {room}; raise that (`ulimit -n`, `LimitNOFILE=` of systemd), or lower `limits.clients`"
             );
         }
         *clients = usize::try_from(room).unwrap_or(usize::MAX);
