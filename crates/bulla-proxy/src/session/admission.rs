@@ -27,7 +27,7 @@ pub(super) struct Admission {
     database: Option<u32>,
     /// Something was refused since `MULTI`.
     aborted: bool,
-    /// How many commands came since then, and how many bytes are kept of them.
+    /// How many commands came since then, and how many bytes they take up.
     queued: (usize, usize),
     /// Why, of the next command or transaction.
     next: Option<Rc<str>>,
@@ -106,7 +106,7 @@ impl Admission {
             Special::Multi if !self.multi => (self.multi, self.aborted, self.queued) = (true, false, (0, 0)),
             _ if self.multi => {
                 self.queued.0 += 1;
-                self.queued.1 += pending.arguments.room();
+                self.queued.1 += size_of::<Pending>() + pending.arguments.room();
             }
             _ => {}
         }
@@ -196,9 +196,9 @@ impl Admission {
         }
         let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
         let (commands, kept) = self.queued;
-        if self.multi && !ends && (commands >= context.limits.pipeline || kept >= context.most_kept()) {
+        if self.multi && !ends && (commands >= context.limits.transaction || kept >= context.most_queued()) {
             let refusal =
-                "the transaction is too long for the proxy; `limits.pipeline` and `limits.kept` bound it";
+                "the transaction is too long for the proxy; `limits.transaction` and `limits.kept` bound it";
             return Some((RefusedCommand::Limit, refusal.to_owned()));
         }
         if effect.administrative && context.policy.administrative == Treatment::Refuse {

@@ -107,7 +107,9 @@ fn what_authenticates_goes_alone_so_that_no_reply_is_taken_for_its_own() {
     for mode in [Mode::Async, Mode::BeforeReply, Mode::BeforeSend] {
         let mut world = world(mode);
         world.durable = Ticket::MAX;
-        world.asks("GET a\r\nPING\r\nAUTH ada guess\r\nGET b\r\n").asks("HELLO 3 AUTH ada guess\r\nGET c\r\n");
+        world
+            .asks("GET a\r\nPING\r\nAUTH ada guess\r\nGET b\r\n")
+            .asks("HELLO 3 AUTH ada guess\r\nGET c\r\n");
         assert_eq!(world.sent(), "GET a PING", "{mode:?}");
         world.says("$-1\r\n");
         assert_eq!((world.sent().as_str(), world.session.is_taken()), ("", false));
