@@ -44,7 +44,7 @@ scripts = "record"
 patterns = "record"
 whole = "record"
 [limits]
-pipeline = 100000
+transaction = 1000000
 kept = "4 MiB"
 [[rules]]
 key = "user:{{subject}}*"

@@ -186,6 +186,8 @@ pub struct Limits {
     pub clients: usize,
     /// Commands of one client that are not answered yet.
     pub pipeline: usize,
+    /// Commands of one transaction.
+    pub transaction: usize,
     /// Bytes that are kept of one command, and of one reply.
     pub kept: usize,
     /// Arguments or values that are kept of one command, or of one reply.

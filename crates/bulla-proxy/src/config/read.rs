@@ -51,6 +51,7 @@ pub(super) const KEYS: [(&str, &[&str]); 9] = [
         &[
             "clients",
             "pipeline",
+            "transaction",
             "kept",
             "kept_items",
             "listed_keys",
@@ -311,6 +312,7 @@ fn limits(mut table: Table<'_>) -> Result<Limits, ConfigError> {
     let mut number = |key, default, least, most| or(table.take(key), |it| count(it, least, most), default);
     let clients = number("clients", 10_000, 1, 1_000_000)?;
     let pipeline = number("pipeline", 10_000, 1, 1_000_000)?;
+    let transaction = number("transaction", 100_000, 1, 1_000_000)?;
     let kept_items = number("kept_items", 4096, 64, 1 << 20)?;
     let listed_keys = number("listed_keys", 1000, 1, 100_000)?;
     let mut size = |key, default, least, most| or(table.take(key), |it| it.size(least..=most), default);
@@ -322,6 +324,7 @@ fn limits(mut table: Table<'_>) -> Result<Limits, ConfigError> {
     Ok(Limits {
         clients,
         pipeline,
+        transaction,
         kept,
         kept_items,
         listed_keys,

@@ -220,7 +220,7 @@ impl Admission {
         let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
         if self.transaction.as_ref().is_some_and(|transaction| !ends && transaction.is_full(context)) {
             let refusal =
-                "the transaction is too long for the proxy; `limits.pipeline` and `limits.kept` bound it";
+                "the transaction is too long for the proxy; `limits.transaction` and `limits.kept` bound it";
             return Some((RefusedCommand::Limit, refusal.to_owned()));
         }
         if effect.administrative && context.policy.administrative == Treatment::Refuse {

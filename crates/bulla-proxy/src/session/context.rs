@@ -45,9 +45,14 @@ impl Context {
         }
     }
 
-    /// Bytes that are kept of commands that are not answered, and of those of a transaction.
+    /// Bytes that are kept of commands that are not answered.
     pub(super) fn most_kept(&self) -> usize {
         self.limits.kept.saturating_mul(8)
+    }
+
+    /// Bytes that are kept of a transaction. The server has all of it, which is more.
+    pub(super) fn most_queued(&self) -> usize {
+        self.limits.kept.saturating_mul(64)
     }
 
     /// How much to keep of an argument, and whether its digest is wanted.

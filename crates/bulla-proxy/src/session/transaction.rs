@@ -39,13 +39,13 @@ impl Transaction {
     /// A command passes, and is queued.
     pub(super) fn queue(&mut self, pending: &Pending) {
         self.commands += 1;
-        self.kept += pending.arguments.room();
+        self.kept += size_of::<Pending>() + pending.arguments.room();
         self.makes_entries |= pending.is_recorded();
         self.awaited |= pending.awaited;
     }
 
     /// Whether the proxy keeps no more commands of it.
     pub(super) fn is_full(&self, context: &Context) -> bool {
-        self.commands >= context.limits.pipeline || self.kept >= context.most_kept()
+        self.commands >= context.limits.transaction || self.kept >= context.most_queued()
     }
 }

@@ -61,11 +61,32 @@ fn a_transaction_that_the_server_did_not_begin_is_none() {
 
 #[test]
 fn a_transaction_is_bounded() {
-    let mut world = World::with(|context| context.limits.pipeline = 3);
+    let mut world = World::with(|context| context.limits.transaction = 3);
     world.asks("MULTI\r\nGET a\r\nGET a\r\nGET a\r\nGET a\r\nEXEC\r\n");
     world.says("+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n");
     assert!(world.got().contains("-BULLA the transaction is too long"));
     assert_eq!(world.noted(), [""; 0]);
+    // By the memory that it takes up, too.
+    let mut world = World::with(|context| context.limits.kept = 1 << 10);
+    world.asks("MULTI\r\n");
+    for _ in 0..1000 {
+        world.asks("SET a x\r\n").says("+QUEUED\r\n");
+    }
+    assert!(world.got().contains("-BULLA the transaction is too long"));
+}
+
+/// Clients make a transaction of what somebody has them send at once.
+#[test]
+fn by_default_a_transaction_has_room_for_what_is_loaded_in_one() {
+    let mut world = World::new();
+    world.asks("MULTI\r\n").says("+OK\r\n");
+    for number in 0..30_000 {
+        world.asks(format!(
+            "HSET user:{number} mail a@example.org phone 1 city x since 2026 USR {number}\r\n"
+        ));
+        world.says("+QUEUED\r\n");
+    }
+    assert!(!world.got().contains("-BULLA"));
 }
 
 /// What one command tells is no reason not to know what the others did.
