@@ -52,7 +52,7 @@ impl Context {
 
     /// Bytes that are kept of a transaction. The server has all of it, which is more.
     pub(super) fn most_queued(&self) -> usize {
-        self.limits.kept.saturating_mul(64)
+        self.limits.kept.saturating_mul(256)
     }
 
     /// How much to keep of an argument, and whether its digest is wanted.
