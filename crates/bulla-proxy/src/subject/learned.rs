@@ -215,6 +215,9 @@ impl Learned {
         contested |= generations.contest(to.0, to.1, span);
         contested |= known.as_ref().is_some_and(|(_, last)| last.is_contested_by(span));
         contested |= generations.unlearn(to.0, to.1, span);
+        if let Some((_, last)) = &known {
+            generations.recent.remember(from.0, from.1, *last);
+        }
         // Whoever turns out to have changed the first one at the same time may have changed what is there now.
         generations.recent.note(from.0, from.1, span, Some((to.0, to.1.into())));
         let full = known.and_then(|(subject, _)| {
@@ -381,19 +384,25 @@ impl Generations {
     /// Whether a command in this span was carried out at the same time as another one that changed the key, or may have been. Where that one
     /// copied it, nothing is known of the copy from now on.
     fn contest(&mut self, database: u32, key: &[u8], span: Span) -> bool {
-        if self.recent.contests_all(span) {
-            // It may have been in another database at that time.
-            let databases = self.young.databases.keys().chain(self.old.databases.keys());
-            for other in databases.copied().filter(|other| *other != database).collect::<Vec<_>>() {
-                self.forget(other, key);
-            }
-            return true;
-        }
-        if !self.recent.contests(database, key, span) {
+        let all = self.recent.contests_all(span);
+        if !all && !self.recent.contests(database, key, span) {
             return false;
         }
         let mut copies = Vec::new();
         self.recent.contest(database, key, span, &mut copies);
+        if all {
+            // It may have been in another database at that time.
+            let databases = self.young.databases.keys().chain(self.old.databases.keys());
+            for other in databases.copied().filter(|other| *other != database).collect::<Vec<_>>() {
+                self.forget(other, key);
+                self.recent.contest(other, key, span, &mut copies);
+            }
+            if !copies.is_empty() {
+                // Nobody can tell in which database a copy is by now.
+                self.changed(true);
+                (self.young, self.old) = Default::default();
+            }
+        }
         while let Some((database, key)) = copies.pop() {
             self.forget(database, &key);
             self.recent.contest(database, &key, span, &mut copies);
