@@ -173,10 +173,10 @@ impl Proxy {
         if let Some(address) = proxy.metrics_address() {
             note!("metrics are at http://{address}/metrics");
         }
-        note!("listening at {places}");
         {
             // Held until it is told that clients are served: that they are not any more is told after that.
             let mut phase = phase.lock().unwrap_or_else(PoisonError::into_inner);
+            note!("listening at {places}");
             let serving = Phase::Serving(proxy.stopper(), log.closing(), manager.clone());
             reloading::tell(&manager, State::Ready, "clients are served");
             let asked = matches!(*phase, Phase::Open(_, true));
