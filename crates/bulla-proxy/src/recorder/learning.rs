@@ -13,7 +13,7 @@ pub(crate) fn learn(rules: &Rules, learned: &Learned, carried_out: &CarriedOut<'
     for (database, argument) in written(carried_out) {
         // One of that name has gone without a command, and what was known of it holds no more.
         if created && let Some(key) = whole(carried_out, argument) {
-            learned.forget_gone(database, key, span.came);
+            learned.forget_gone(database, key, span);
         }
         let words = (command, argument, arguments as &_);
         contested |= rules.learn(database, words, answer, (learned, span));
@@ -63,7 +63,7 @@ pub(crate) fn forget(learned: &Learned, carried_out: &CarriedOut<'_>, contested:
         && says_gone(command, answer)
     {
         let key = whole(carried_out, first.argument);
-        key.into_iter().for_each(|key| learned.forget_gone(database, key, span.came));
+        key.into_iter().for_each(|key| learned.forget_gone(database, key, span));
     }
     let deleted = effect.keys.iter().filter(|used| leaves_none && used.access == Access::Delete);
     let deleted = deleted.filter_map(|used| whole(carried_out, used.argument));

@@ -175,6 +175,7 @@ impl Session {
             let mut answers = reply.children(0);
             let mut recorded = Ok(());
             let mut transaction = self.standing.queued.take().unwrap_or_default();
+            let makes_entries = transaction.iter().any(Pending::is_recorded);
             for queued in transaction.drain(..) {
                 let answer = answers.next();
                 let report = self.report(Stage::Over, pending.come, now);
@@ -187,7 +188,9 @@ impl Session {
             }
             self.standing.give_back(transaction);
             recorded?;
-            self.ticket = self.ticket_after(recorder);
+            if makes_entries {
+                self.ticket = self.ticket_after(recorder);
+            }
         } else if pending.is_recorded() && !self.standing.is_queued(reply, node) {
             let digest = self.reply_digest.take().map(|digest| digest.finalize().into_bytes().into());
             let report = Report { reply_digest: digest, ..self.report(Stage::Over, pending.come, now) };

@@ -4,7 +4,7 @@ use super::hello::Hello;
 use super::pending::Pending;
 use super::special::{self, Channels, Special};
 use super::{DEFAULT_USER, UNKNOWN_USER};
-use crate::command::Databases;
+use crate::command::{Class, Databases};
 use crate::resp::{Kind, Node, Reply};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -162,7 +162,8 @@ impl Standing {
             Special::Auth => says(b"OK"),
             Special::Hello => matches!(node.kind, Kind::Array | Kind::Map),
             _ if matches!(pending.effect.databases, Databases::Select(_)) => says(b"OK"),
-            _ => !says(b"QUEUED"),
+            // A script answers with whatever it likes.
+            _ => pending.effect.class == Class::Script || !says(b"QUEUED"),
         }
     }
 

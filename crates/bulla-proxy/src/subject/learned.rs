@@ -156,11 +156,11 @@ impl Learned {
         }
     }
 
-    /// There was no such key any more when a command was carried out that came at `came`. What was said of the key after that may be of a
-    /// later one, and is not forgotten.
-    pub fn forget_gone(&self, database: u32, key: &[u8], came: u64) {
+    /// There was no such key any more when a command was carried out in this span. What another connection said of the key after that command
+    /// came may be of a later one, and is not forgotten.
+    pub fn forget_gone(&self, database: u32, key: &[u8], span: Span) {
         let mut generations = self.write();
-        if generations.get(database, key).is_some_and(|known| known.change.answered < came) {
+        if generations.get(database, key).is_some_and(|known| known.change.is_before(span)) {
             let taken = generations.take(database, key);
             generations.forgets(taken.map(|(_, known)| known));
         }
@@ -399,8 +399,7 @@ impl Generations {
             }
             if !copies.is_empty() {
                 // Nobody can tell in which database a copy is by now.
-                self.changed(true);
-                (self.young, self.old) = Default::default();
+                self.forget_everything();
             }
         }
         while let Some((database, key)) = copies.pop() {
@@ -428,11 +427,20 @@ impl Generations {
         Some(change)
     }
 
+    /// Nothing is known of any key. That there were changes of them is not forgotten.
+    fn forget_everything(&mut self) {
+        self.changed(true);
+        let mut last = 0;
+        self.for_each(&mut |_, _, known| last = last.max(known.change.answered));
+        self.recent.forget_up_to(last);
+        (self.young, self.old) = Default::default();
+    }
+
     /// All keys of such databases were changed in this span. Where others were at the same time, nothing is known of any key.
     fn change_all(&mut self, span: Span, is_it: impl Fn(u32) -> bool) {
         self.changed(true);
         if self.recent.contests_all(span) {
-            (self.young, self.old) = Default::default();
+            self.forget_everything();
         }
         let mut contested = false;
         self.for_each(&mut |database, _, known| {

@@ -48,6 +48,11 @@ impl Change {
         span.came <= self.answered && self.connection != Some(span.connection)
     }
 
+    /// Whether it surely came before a command in this span, whose reply came later.
+    pub(super) fn is_before(self, span: Span) -> bool {
+        self.answered < span.came || self.connection == Some(span.connection)
+    }
+
     /// This, and what another command did in this span.
     pub(super) fn followed_by(self, span: Span) -> Change {
         let connection = Some(span.connection).filter(|_| !self.is_contested_by(span));
@@ -144,6 +149,11 @@ impl Recent {
             None => Change::from(span).contested(),
         };
         self.put(id, Remembered { change, copies: Vec::new() });
+    }
+
+    /// Changes that were answered up to then are not remembered one by one.
+    pub(super) fn forget_up_to(&mut self, answered: u64) {
+        self.forgotten = self.forgotten.max(Some(answered));
     }
 
     fn id(&self, database: u32, key: &[u8]) -> u64 {

@@ -166,6 +166,14 @@ fn nobody_shifts_replies_against_their_commands() {
     assert_eq!(world.sent(), "MULTI *1 $7 DISCARD");
 }
 
+/// A script says what it likes, and a transaction that leaves no entry waits for none.
+#[test]
+fn what_a_script_says_is_its_reply() {
+    let mut world = World::with(|context| context.policy.scripts = Treatment::Record);
+    world.asks("EVAL x 0\r\nGET a\r\n").says("+QUEUED\r\n$-1\r\n");
+    assert_eq!(world.got(), "+QUEUED $-1");
+}
+
 /// Whatever shifted them: what is answered with what it cannot be is not told, and nobody knows what became of it.
 #[test]
 fn a_reply_that_a_command_cannot_have_ends_the_connection() {

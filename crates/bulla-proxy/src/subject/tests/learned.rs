@@ -62,12 +62,16 @@ fn a_key_that_is_gone_is_forgotten_unless_it_was_taught_since() {
     }
     learned.teach(0, b"b", "ada", at(21));
     learned.copy((0, b"c"), (0, b"d"), at(21));
+    let others = |came| Span { came, answered: came, connection: 99 };
     for key in [b"a", b"b", b"d"] {
-        learned.forget_gone(0, key, 15);
+        learned.forget_gone(0, key, others(15));
     }
     assert_eq!(learned.lookup(0, b"a"), None);
     assert_eq!(learned.lookup(0, b"b").as_deref(), Some("ada"), "another command made it anew");
     assert_eq!(learned.lookup(0, b"d").as_deref(), Some("ada"), "it was made since");
+    // Replies of one connection have an order, however its commands came.
+    learned.forget_gone(0, b"d", Span { came: 15, ..at(21) });
+    assert_eq!(learned.lookup(0, b"d"), None);
 }
 
 #[test]
