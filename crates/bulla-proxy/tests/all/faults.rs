@@ -220,6 +220,11 @@ fn fill(world: &World, until: fn(&Counters) -> &Counter) -> (Vec<Client<TcpStrea
 
 /// A proxy that records values, and whose log waits for its disk.
 fn patient(machine: &Faults, top: &str, append_timeout: Duration) -> World {
+    // Some hundred clients are in this process, with both of their ends.
+    let descriptors = rustix::process::Resource::Nofile;
+    let most = rustix::process::getrlimit(descriptors).maximum;
+    rustix::process::setrlimit(descriptors, rustix::process::Rlimit { current: most, maximum: most })
+        .unwrap();
     let options = Options::default().memory(64 << 20).writers(1).retries(1000).append_timeout(append_timeout);
     let options = options.retry_delay(Duration::from_millis(1));
     let top = format!("{top}\nrecord_values = \"32 KiB\"\ndefault_subject = \"somebody\"");
