@@ -3,7 +3,7 @@
 //!
 //! After Shastri, Banakar, Wasserman, Kumar and Chidambaram, *Understanding and Benchmarking the Impact of GDPR on Database Systems*,
 //! PVLDB 13(7), 2020, and the workload files of <https://github.com/GDPRbench/GDPRbench>. The weights are those of its files, which
-//! need not sum to one; of the regulator the files have the first alone, and the other two are the paper's:
+//! need not sum to one; of the regulator the files have the first alone, and the other two were chosen here, as the paper was not at hand:
 //!
 //! | Role | Operations and their weights | Records are chosen |
 //! |---|---|---|
