@@ -14,7 +14,7 @@ use rustix::process::{
 };
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -105,10 +105,10 @@ impl Installed {
         // An interrupt at the terminal is for the proxy, which has the server end once the clients are gone.
         command.process_group(0);
         let proxy = getpid();
-        // Another descriptor of the same lock, which the child keeps.
-        let lock = lock.try_clone().map_err(|error| Failure::io(self.program.display(), &error))?;
+        let lock = lock.as_raw_fd();
         let end_with_proxy = move || {
-            fcntl_setfd(&lock, FdFlags::empty())?;
+            // SAFETY: its owner is borrowed until the child has been started, in which nothing closes it before.
+            fcntl_setfd(unsafe { BorrowedFd::borrow_raw(lock) }, FdFlags::empty())?;
             set_parent_process_death_signal(Some(Signal::TERM))?;
             match getppid() == Some(proxy) {
                 true => Ok(()),
