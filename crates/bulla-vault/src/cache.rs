@@ -4,13 +4,13 @@
 //!   the clock's hand passed it last.
 //! - No text of a subject is in it, only a 128-bit tag under a key that the process has made for itself.
 //! - A look-up takes the lock of one shard, shared with other look-ups, and neither allocates nor calls the system. Whoever looks up
-//!   many takes each lock once ([`Cache::look`]): the processor then fetches what it needs for several of them at a time.
+//!   many keeps the locks that it took ([`Cache::look`]): the processor then fetches what it needs for several of them at a time.
 
 use hashbrown::HashTable;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use bulla_crypto::environment::Random;
 use bulla_crypto::subject::Subject;
@@ -30,7 +30,9 @@ pub(super) struct Cache {
     shards: Box<[RwLock<Shard>]>,
 }
 
-/// Look-ups, during which nothing changes in the shards that were looked into.
+/// Look-ups, which keep the locks of the shards that they looked into. Whoever has one of these waits for no other lock: where a
+/// shard's cannot be had at once, it lets go of all of them first. Two of these, and two who write, would else wait for each
+/// other.
 pub(super) struct Look<'a> {
     cache: &'a Cache,
     shards: [Option<RwLockReadGuard<'a, Shard>>; SHARDS],
@@ -42,7 +44,23 @@ impl Look<'_> {
     pub(super) fn get(&mut self, subject: &str) -> Option<&Subject> {
         let tag = self.cache.tag(subject);
         let shard = self.cache.shard_of(tag);
-        self.shards[shard].get_or_insert_with(|| read(&self.cache.shards[shard])).get(tag)
+        if self.shards[shard].is_none() {
+            self.enter(shard);
+        }
+        self.shards[shard].as_ref()?.get(tag)
+    }
+
+    fn enter(&mut self, shard: usize) {
+        let lock = &self.cache.shards[shard];
+        let guard = match lock.try_read() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.shards = [const { None }; SHARDS];
+                read(lock)
+            }
+        };
+        self.shards[shard] = Some(guard);
     }
 }
 

@@ -129,3 +129,34 @@ fn keys_leave_the_memory_with_the_last_of_them() {
     assert_eq!(alice.key.holders(), 1);
     assert!(cache.get(tag).is_none());
 }
+
+/// Those who look up keep locks of several shards, which they take in the order of their names, while others wait for the same locks
+/// to write.
+#[test]
+fn whoever_looks_up_many_and_whoever_keeps_many_do_not_wait_for_each_other_for_ever() {
+    const ROUNDS: u64 = 2_000;
+    const NAMES: u64 = 128;
+    let cache = Cache::new(NAMES as usize, &SystemRandom).unwrap();
+    let names = (0..NAMES).map(|number| number.to_string()).collect::<Vec<_>>();
+    let (cache, names) = (&cache, &names);
+    let turned = |round: u64| (0..NAMES).map(move |at| (at * 2 * round + at + round) % NAMES);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let mut look = cache.look();
+                    for number in turned(round + thread) {
+                        look.get(&names[number as usize]);
+                    }
+                }
+            });
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    for number in turned(round + thread) {
+                        cache.keep(cache.tag(&names[number as usize]), &subject(number));
+                    }
+                }
+            });
+        }
+    });
+}
