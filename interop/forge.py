@@ -109,7 +109,10 @@ class Forge:
                 )
         times = [row.time // 1_000_000_000 for row in block.rows]
         frame.units, frame.earliest, frame.latest = count, min(times), max(times)
-        frame.root = trees.block_root(frame.hash, count, trees.root(found, trees.block_node(frame.hash)))
+        found += blocks.item_leaves(frame, block, keys)
+        frame.root = trees.block_root(
+            frame.hash, count, len(block.items), trees.root(found, trees.block_node(frame.hash))
+        )
         return block
 
     def commitment(self, frame: Forged) -> tuple[bytes, bytes]:

@@ -91,7 +91,7 @@ class Opener:
             raise Refused("group", "the key must be the one that is committed to")
         shared = [block.rows[place] for place in group.places]
         plaintext = units.decrypted(key, group.ciphertext)
-        rows, left = columns.open_group(plaintext, block.personal, len(group.subjects), shared, left)
+        rows, left = columns.open_group(plaintext, block.personal, len(group.subjects), shared, block.items, set(), left)
         assert self.secrets is not None
         if not all(self.secrets.is_one_of(name, group.subjects) for name in set(rows[0].values["subject"])):
             raise Refused("group", "each name must have one of the group's numbers")
@@ -135,9 +135,17 @@ def check_units(it: Commitment, block: columns.Block, keys: epochs.EpochKeys) ->
             found.append(
                 units.group_unit(it.hash, salt, entries, block.personal, group.subjects, group.ciphertext, group.commitment)
             )
+    found += item_leaves(it, block, keys)
     top = trees.root(found, trees.block_node(it.hash))
-    if trees.block_root(it.hash, count, top) != it.root:
+    if trees.block_root(it.hash, count, len(block.items), top) != it.root:
         raise UnitsMismatch("block", "the entries do not have the root that was committed to")
     times = [row.time // 1_000_000_000 for row in block.rows]
     if (min(times), max(times)) != (it.earliest, it.latest):
         raise UnitsMismatch("block", "the entries do not have the times that were committed to")
+
+
+def item_leaves(it: Commitment, block: columns.Block, keys: epochs.EpochKeys) -> list[bytes]:
+    """The leaves of a block's common items."""
+    salts = epochs.salts(keys, it.frame, len(block.items), epochs.FIRST_ITEM)
+    each = enumerate(zip(salts, block.items))
+    return [units.item_leaf(it.hash, salt, position, item or b"") for position, (salt, item) in each]

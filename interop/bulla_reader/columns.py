@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 import zstandard
 
+from . import records
 from .cursor import MASK, Cursor
 from .hashes import padme
 from .rows import BIT, BYTES, FIELDS, NUMBERS, STRING, SUBJECTS, Row, check_text, encoded_value, limit
@@ -420,6 +421,7 @@ class Block:
     rows: list[Row]
     personal: int
     groups: list[Group]
+    items: list[Optional[bytes]]
     member: list[int]
     left: int
     length: int  # of the plaintext without its padding
@@ -488,6 +490,7 @@ def decoded(data: bytes, entries: int, content_limit: int) -> Block:
     single = [row for row, group in zip(rows, member) if group == 0]
     for name in FIELDS:
         optional_column(cursor, name, single if personal >> BIT[name] & 1 else rows, budget)
+    items = records.read_items(cursor, integers, blob) if count else []
     groups = read_groups(cursor, count, member, budget) if count else []
     length = cursor.at
     if any(cursor.take(cursor.left())):
@@ -497,7 +500,7 @@ def decoded(data: bytes, entries: int, content_limit: int) -> Block:
     taken = sum(len(row.encoded()) + 4 for row in rows)
     if taken > content_limit:
         raise budget.refuse()
-    return Block(rows, personal, groups, member, content_limit - taken, length)
+    return Block(rows, personal, groups, items, member, content_limit - taken, length)
 
 
 def signed(value: int) -> int:
@@ -549,18 +552,25 @@ def read_groups(cursor: Cursor, count: int, member: list[int], budget: Budget) -
     return groups
 
 
-def open_group(data: bytes, personal: int, subjects: Optional[int], shared: list[Row], left: int) -> tuple[list[Row], int]:
+def open_group(
+    data: bytes, personal: int, subjects: Optional[int], shared: list[Row], items: list[Optional[bytes]], used: set[int], left: int
+) -> tuple[list[Row], int]:
     """The rows of a group's entries, from its plaintext and their shared rows, and what its fields leave of the limit.
 
-    `subjects` is how many data subjects the group has, which its entries must name; nothing, where it is not looked at.
+    `subjects` is how many data subjects the group has, which its entries must name; nothing, where it is not looked at. `items` are
+    the block's common items by position, of which `used` gets those that the group refers to.
     """
-    cursor = Cursor(data, "columns of a group")
+    cursor = Cursor(data, "a group")
     budget = Budget(left, cursor)
     parts = [Row(row.time, row.operation) for row in shared]
-    for name in FIELDS:
-        if personal >> BIT[name] & 1:
-            optional_column(cursor, name, parts, budget)
-    cursor.end()
+    if data[:1] == b"\0":
+        cursor.u8()
+        for name in FIELDS:
+            if personal >> BIT[name] & 1:
+                optional_column(cursor, name, parts, budget)
+        cursor.end()
+    else:
+        records.read(cursor, personal, parts, items, used, left)
     taken = sum(len(encoded_value(name, value)) for part in parts for name, value in part.values.items())
     if taken > left:
         raise budget.refuse()

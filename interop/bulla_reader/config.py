@@ -16,7 +16,7 @@ from .hashes import NAMES, sha256
 from .refused import Refused
 
 STRUCTURE = "bulla.toml"
-LOG = {"version", "id", "origin", "vkey", "hash", "recipients", "fields", "erasure", "erasure_key", "heartbeat"}
+LOG = {"version", "id", "origin", "vkey", "hash", "recipients", "fields", "erasure", "erasure_key", "common", "heartbeat"}
 SETTINGS = {
     "memory": "size", "block_size": "size", "segment_size": "size", "writers": 1 << 64, "profile": "fast|balanced|max",
     "compression": 1 << 31, "linger": "time", "append_timeout": "time", "checkpoint_interval": "time",
@@ -146,12 +146,18 @@ def log_table(table: dict[str, Any], digest: bytes) -> Config:
     erasure_key = table.get("erasure_key")
     if erasure_key is not None and not isinstance(erasure_key, str):
         raise Refused(STRUCTURE, "`erasure_key` must be a verifier key")
+    check_common(table.get("common"))
     check_heartbeat(table.get("heartbeat"))
     check_rules(table.get("fields", {}))
     return Config(
         digest, bytes.fromhex(table["id"]), table["origin"], verifier, NAMES[table["hash"]],
         table.get("erasure", "off") == "on", notes.verifier(erasure_key) if erasure_key else None,
     )  # fmt: skip
+
+
+def check_common(value: Any) -> None:
+    if value is not None and value != "off" and not (is_int(value) and 8 <= value <= 65_536):
+        raise Refused(STRUCTURE, "`common` must be off, or from 8 to 65,536")
 
 
 def check_heartbeat(value: Any) -> None:

@@ -87,9 +87,12 @@ def plaintext(epoch: EpochKeys, commitment: Commitment, body: bytes) -> bytes:
         raise Refused("block", "the body does not decrypt with its epoch's key") from None
 
 
-def salts(epoch: EpochKeys, frame: int, count: int) -> list[bytes]:
-    """The salts of a frame's units."""
+FIRST_ITEM = 1 << 32
+
+
+def salts(epoch: EpochKeys, frame: int, count: int, first: int = 0) -> list[bytes]:
+    """The salts of a frame's units, or from `FIRST_ITEM` on of its common items."""
     encryptor = Cipher(algorithms.AES(epoch.salt), modes.ECB()).encryptor()
-    blocks = b"".join(u64(frame) + unit.to_bytes(8, "big") for unit in range(count))
+    blocks = b"".join(u64(frame) + unit.to_bytes(8, "big") for unit in range(first, first + count))
     stream = encryptor.update(blocks)
     return [stream[at : at + 16] for at in range(0, len(stream), 16)]

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
-from . import columns, commitments, events, notes, rows, trees, units
+from . import columns, commitments, events, notes, records, rows, trees, units
 from .commitments import Commitment
 from .cursor import Cursor
 from .hashes import sha256
@@ -44,6 +44,8 @@ Unit = Union[DisclosedRow, DisclosedGroup]
 class DisclosedFrame:
     commitment: Commitment
     units: list[Unit]
+    # By position; nothing where one is not disclosed.
+    items: list[Optional[bytes]]
 
 
 @dataclass
@@ -196,10 +198,12 @@ def disclosed_frame(cursor: Cursor, index: int) -> DisclosedFrame:
         unit, leaves[position] = disclosed_unit(cursor, commitment)
         found.append(unit)
     check_apart(cursor, found)
+    items = disclosed_items(cursor, commitment, found, leaves)
     join = trees.block_node(commitment.hash)
-    proof = [cursor.take(32) for _ in range(trees.needed(list(leaves), commitment.units))]
-    top = trees.multi_proof(leaves, commitment.units, proof, join)
-    root = trees.block_root(commitment.hash, commitment.units, top)
+    size = commitment.units + len(items)
+    proof = [cursor.take(32) for _ in range(trees.needed(list(leaves), size))]
+    top = trees.multi_proof(leaves, size, proof, join)
+    root = trees.block_root(commitment.hash, commitment.units, len(items), top)
     if root != commitment.root:
         raise Refused(cursor.structure, "the units must lead to the block's root", (commitment.root, root))
     for number, row in (one for unit in found for one in unit_rows(unit)):
@@ -208,7 +212,29 @@ def disclosed_frame(cursor: Cursor, index: int) -> DisclosedFrame:
     taken = sum(len(row.encoded()) + 4 for unit in found for _, row in unit_rows(unit))
     if taken > commitment.content_limit:
         raise cursor.refuse("the rows must take at most what the commitment says")
-    return DisclosedFrame(commitment, found)
+    return DisclosedFrame(commitment, found, items)
+
+
+def disclosed_items(
+    cursor: Cursor, commitment: Commitment, found: list[Unit], leaves: dict[int, bytes]
+) -> list[Optional[bytes]]:
+    """The common items of a block, of which a proof discloses some; their leaves stand behind the units."""
+    count, disclosed = cursor.varint(), cursor.varint()
+    if count > records.MOST_ITEMS or disclosed > count:
+        raise cursor.refuse("must have as many common items as a block may have, and disclose no more")
+    if disclosed and not any(isinstance(unit, DisclosedGroup) and unit.secret for unit in found):
+        raise cursor.refuse("must disclose no common item without a secret")
+    items: list[Optional[bytes]] = [None] * count
+    position = -1
+    for _ in range(disclosed):
+        position += cursor.varint() + 1
+        if position >= count:
+            raise cursor.refuse("a common item's position must be in the block's tree")
+        salt = cursor.take(16)
+        item = cursor.take(cursor.varint())
+        items[position] = item
+        leaves[commitment.units + position] = units.item_leaf(commitment.hash, salt, position, item)
+    return items
 
 
 def unit_rows(unit: Unit) -> list[tuple[int, Row]]:
@@ -295,6 +321,12 @@ def opened(proof: EntriesProof) -> list[tuple[int, Row, bool]]:
     for frame in proof.frames:
         shared = sum(len(row.encoded()) + 4 for unit in frame.units for _, row in unit_rows(unit))
         left = frame.commitment.content_limit - shared
+        used: set[int] = set()
+        has_secret = any(isinstance(unit, DisclosedGroup) and unit.secret for unit in frame.units)
+        if has_secret:
+            for item in frame.items:
+                if item is not None:
+                    records.checked_item(Cursor(item, "common items"), item)
         for unit in frame.units:
             if isinstance(unit, DisclosedRow):
                 found.append((unit.number, unit.row, False))
@@ -303,9 +335,11 @@ def opened(proof: EntriesProof) -> list[tuple[int, Row, bool]]:
             else:
                 plaintext = units.decrypted(units.group_keys(unit.secret)[0], unit.ciphertext)
                 mine = min(left, allowed)
-                whole, rest = columns.open_group(plaintext, unit.personal, None, unit.shared, mine)
+                whole, rest = columns.open_group(plaintext, unit.personal, None, unit.shared, frame.items, used, mine)
                 left, allowed = left - (mine - rest), allowed - (mine - rest)
                 found += [(number, row, False) for number, row in zip(unit.numbers, whole)]
+        if has_secret and used != {position for position, item in enumerate(frame.items) if item is not None}:
+            raise Refused("common items", "must be those that the groups with a secret refer to")
     return sorted(found, key=lambda it: it[0])
 
 

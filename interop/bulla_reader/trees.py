@@ -35,9 +35,9 @@ def next_level(level: Sequence[bytes], join: Node = node) -> list[bytes]:
     return pairs + list(level[len(level) & ~1 :])
 
 
-def block_root(hash_: int, units: int, top: bytes) -> bytes:
-    """A block's root, from the top of the tree over its units."""
-    return HASHES[hash_](b"\x02" + units.to_bytes(8, "little") + top).digest()
+def block_root(hash_: int, units: int, items: int, top: bytes) -> bytes:
+    """A block's root, from the top of the tree over its units and common items."""
+    return HASHES[hash_](b"\x02" + units.to_bytes(8, "little") + items.to_bytes(8, "little") + top).digest()
 
 
 def block_node(hash_: int) -> Node:

@@ -31,6 +31,11 @@ def group_unit(
     return HASHES[hash_](b"".join(parts)).digest()
 
 
+def item_leaf(hash_: int, salt: bytes, position: int, item: bytes) -> bytes:
+    """The leaf of a common item, which has the byte before it that says what it is."""
+    return HASHES[hash_](b"\3" + salt + u64(position) + item).digest()
+
+
 def group_keys(secret: bytes) -> tuple[bytes, bytes]:
     """The key of a group and the commitment to it."""
     both = expand(secret, b"bulla group keys v1", 64)

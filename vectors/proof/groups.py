@@ -6,6 +6,7 @@ import hmac
 import struct
 
 import proofs
+import records
 from proofs import Log, ORIGIN, SEED, render, varint
 
 SHARED = ["controller", "processor", "purpose", "status", "duration", "size", "flags"]
@@ -57,7 +58,7 @@ def column(field, entries):
 
 
 def plaintext(personal, entries):
-    return b"".join(column(field, entries) for bit, field in enumerate(FIELDS) if personal >> bit & 1)
+    return b"\0" + b"".join(column(field, entries) for bit, field in enumerate(FIELDS) if personal >> bit & 1)
 
 
 def expand(secret, info, length):
@@ -79,10 +80,12 @@ def group_secret(log, random, frame, subjects):
 class GroupedLog(Log):
     """Five frames: an epoch, two blocks with groups, an event, and a block of one group and many rows."""
 
+    LAYOUT = [("epoch", 0), ("block", 12), ("block", 3), ("event", 0), ("block", 40)]
+    USUAL = USUAL
+
     def __init__(self, hash_name, encode, commitment, tree, row, garble=None):
         self.write, self.random, self.garble = row, bytes(range(32)), garble or {}
-        layout = [("epoch", 0), ("block", 12), ("block", 3), ("event", 0), ("block", 40)]
-        super().__init__(hash_name, encode, commitment, tree, row, layout, self.garble.get("declared"))
+        super().__init__(hash_name, encode, commitment, tree, row, self.LAYOUT, self.garble.get("declared"))
 
     def entry(self, number, group):
         entry = dict(time=1700000000000000000 + number, operation="read", location=f"user_{number}/ü".encode().hex())
@@ -94,8 +97,15 @@ class GroupedLog(Log):
             entry.update(payload="00ff" * number, stream="", client="192.0.2.7")
         return entry
 
+    def members(self, frame):
+        """The personal fields of a block, and each entry's group."""
+        return BLOCKS[frame]
+
+    def plaintext(self, personal, name, entries):
+        return plaintext(personal, entries)
+
     def units(self, frame, count, first, row):
-        personal, members = BLOCKS[frame]
+        personal, members = self.members(frame)
         units, known = [], {}
         for index, name in enumerate(members):
             entry = self.entry(first + index, name)
@@ -122,7 +132,7 @@ class GroupedLog(Log):
                   for number, entry in entries]
         secret = group_secret(bytes(range(16)), self.random, frame, subjects)
         key, promise = (expand(secret, b"bulla group keys v1", 64)[at:at + 32] for at in (0, 32))
-        text = plaintext(personal, [entry for _, entry in entries])
+        text = self.plaintext(personal, unit["name"], [entry for _, entry in entries])
         text = self.garble.get("text", lambda text: text)(text)
         ciphertext = self.garble.get("sealed", lambda data: data)(proofs.seal.gcm_seal(key, bytes(12), b"", text))
         content = [b"\0" + unit["salt"] + b"\1\1" + u64(len(shared)), *(u64(number) for number, _ in shared), u64(personal),
@@ -157,17 +167,30 @@ def accepted(logs, multi_proof):
         ("rows alone of a block with groups", "sha256", {1: [0, 3, 6]}, []),
         ("groups and rows of several blocks", "sha3-256", {1: [2, 3], 2: [0], 4: [0, 1, 39]}, [(2, 0)]),
     ]:
-        log = logs[hash_name]
-        parts = log.disclosed(chosen, multi_proof, closed)
-        units = [unit for frame in parts["frames"] for unit in frame["units"]]
-        opened = []
-        for unit in units:
-            withheld = unit["kind"] == 1 and not unit["secret"]
-            rows = unit["entries"] if withheld else unit["whole"]
-            opened += [[number, row.hex(), withheld] for number, row in rows]
-        yield dict(name=name, file=render(parts), units=len(units),
-                   entries=[[unit["entry"], unit["row"].hex()] for unit in units if unit["kind"] == 0],
-                   groups=[described(unit) for unit in units if unit["kind"] == 1], opened=sorted(opened))
+        yield proven(name, logs[hash_name].disclosed(chosen, multi_proof, closed))
+
+
+def accepted_records(logs, multi_proof):
+    both = sorted(records.USED["a"] + records.USED["b"])
+    for name, hash_name, positions, used, closed in [
+        ("a group of records, and the common items that it refers to", "sha256", [0], records.USED["a"], []),
+        ("a group of records of which the secret is withheld", "sha256", [0], [], [0]),
+        ("two groups of records", "sha3-256", [0, 1], both, []),
+        ("two groups of records, one without its secret", "sha256", [0, 1], records.USED["b"], [0]),
+    ]:
+        yield proven(name, logs[hash_name].disclosed_items({1: positions}, multi_proof, used, closed))
+
+
+def proven(name, parts):
+    units = [unit for frame in parts["frames"] for unit in frame["units"]]
+    opened = []
+    for unit in units:
+        withheld = unit["kind"] == 1 and not unit["secret"]
+        rows = unit["entries"] if withheld else unit["whole"]
+        opened += [[number, row.hex(), withheld] for number, row in rows]
+    return dict(name=name, file=render(parts), units=len(units),
+                entries=[[unit["entry"], unit["row"].hex()] for unit in units if unit["kind"] == 0],
+                groups=[described(unit) for unit in units if unit["kind"] == 1], opened=sorted(opened))
 
 
 def refused(log, multi_proof):
@@ -177,7 +200,8 @@ def refused(log, multi_proof):
     moved = lambda numbers: [(number, row) for number, (_, row) in zip(numbers, two["entries"])]
     first_row = one["entries"][0][1]
     at = lambda frame, unit, problem: f"Unit {{ frame: {frame}, unit: {unit}, problem: {problem} }}"
-    root = "Frame { frame: 1, problem: Root }"
+    of_frame = lambda frame, problem: f"Frame {{ frame: {frame}, problem: {problem} }}"
+    root = of_frame(1, "Root")
     flipped = lambda data: bytes([data[0] ^ 1]) + data[1:]
     presence = lambda row, bits: struct.pack("<H", struct.unpack("<H", row[:2])[0] | bits) + row[2:]
     plain = log.write(dict(time=0, operation="x", location=b"here".hex()))
@@ -221,13 +245,22 @@ def refused(log, multi_proof):
     ]:
         yield name, proofs.altered(both, lambda parts: parts["frames"][0]["units"][number].update(change)), at(1, number, problem)
 
-    # What is not there.
+    # What is not there. A secret that is denied stands where the number of common items does, and how many are disclosed.
+    def denied(parts):
+        values, place = [0], 0
+        for byte in parts["frames"][0]["units"][0]["secret"]:
+            values[-1] |= byte % 128 << 7 * place
+            place += 1
+            if byte < 128:
+                values, place = [*values, 0], 0
+        return values[0] if values[0] > 4092 else values[1]
+
     for name, parts, problem, change in [
         ("entries that are not there", many, at(4, 0, "Truncated"), dict(count=40)),
-        ("a commitment that is cut off", only, at(2, 0, "Truncated"), dict(promise=bytes(31), opened=0, secret=None)),
+        ("a commitment that is cut off", only, of_frame(2, "Truncated"), dict(promise=bytes(31), opened=0, secret=None)),
         ("a secret that is not there", only, at(2, 0, "Truncated"), dict(opened=1, secret=None)),
-        ("a secret that is cut off", only, at(2, 0, "Truncated"), dict(secret=bytes(31))),
-        ("a secret that is told and denied", only, "LeftOver(32)", dict(opened=0)),
+        ("a secret that is cut off", only, of_frame(2, "Truncated"), dict(secret=bytes(31))),
+        ("a secret that is told and denied", only, of_frame(2, f"Items({denied(only)})"), dict(opened=0)),
         ("a secret that goes on", only, "LeftOver(1)", dict(secret=only["frames"][0]["units"][0]["secret"] + b"\0")),
     ]:
         yield name, proofs.altered(parts, lambda parts: parts["frames"][0]["units"][0].update(change)), problem
@@ -267,7 +300,8 @@ def unopened(make, multi_proof):
         ("a plaintext that goes on", dict(text=lambda text: text + b"\0")),
         ("a plaintext that is cut off", dict(text=lambda text: text[:-1])),
         ("no plaintext", dict(text=lambda text: b"")),
-        ("another form of column", dict(text=lambda text: b"\3" + text[1:])),
+        ("another form of column", dict(text=lambda text: b"\0\3" + text[2:])),
+        ("neither columns nor records", dict(text=lambda text: b"\2" + text[1:])),
         ("a location of another length", dict(text=lambda text: text.replace(u64(9), u64(10), 1))),
         ("a location of all memory", dict(text=lambda text: text.replace(u64(9), u64(2**63), 1))),
         ("rows of more bytes than the block declared", dict(declared=dict(content_log2=8))),
@@ -279,7 +313,12 @@ def unopened(make, multi_proof):
 def vectors(encode, commitment, tree, multi_proof, row):
     make = lambda garble=None, name="sha256": GroupedLog(name, encode, commitment, tree, row, garble)
     logs = {name: make(name=name) for name in proofs.HASHES}
-    wrong = [*refused(logs["sha256"], multi_proof), *refused_times(make, multi_proof)]
+    RecordsLog = records.records_log(GroupedLog)
+    written = lambda garble=None, name="sha256": RecordsLog(name, encode, commitment, tree, row, garble)
+    of_records = {name: written(name=name) for name in proofs.HASHES}
+    wrong = [*refused(logs["sha256"], multi_proof), *refused_times(make, multi_proof),
+             *records.refused(of_records["sha256"], multi_proof)]
     named = [dict(name=name, file=file, error=error) for name, file, error in wrong]
-    return dict(vkey=proofs.vkey(ORIGIN, SEED), proofs=list(accepted(logs, multi_proof)), refused=named,
-                unopened=list(unopened(make, multi_proof)))
+    return dict(vkey=proofs.vkey(ORIGIN, SEED), refused=named,
+                proofs=[*accepted(logs, multi_proof), *accepted_records(of_records, multi_proof)],
+                unopened=[*unopened(make, multi_proof), *records.unopened(written, of_records["sha256"], multi_proof)])

@@ -161,7 +161,7 @@ def block_roots():
     for name, (_, digest) in HASHES.items():
         for count in [*range(1, 9), 13, 64, 100]:
             leaves = [digest(bytes([index])).digest() for index in range(count)]
-            root = digest(b"\2" + struct.pack("<Q", count) + tree(digest, leaves)).hexdigest()
+            root = digest(b"\2" + struct.pack("<QQ", count, 0) + tree(digest, leaves)).hexdigest()
             yield dict(hash=name, units=[leaf.hex() for leaf in leaves], root=root)
 
 
@@ -220,7 +220,7 @@ def multi_proofs():
             top = tree(digest, leaves)
             nodes = [node.hex() for node in multi_proof(digest, leaves, positions)]
             yield dict(hash=name, size=size, positions=positions, nodes=nodes, top=top.hex(),
-                       block_root=digest(b"\2" + struct.pack("<Q", size) + top).hexdigest())
+                       block_root=digest(b"\2" + struct.pack("<QQ", size, 0) + top).hexdigest())
 
 
 def refused_multi_proofs():

@@ -51,12 +51,18 @@ class Log:
             fields = dict(hash=hash_name, frame=number, first_entry=first, entries=count, epoch=0)
             units = self.units(number, count, first, row) if kind == "block" else []
             if units:
-                top = tree(self.digest, [unit["hash"] for unit in units])
-                root = self.digest(b"\2" + struct.pack("<Q", len(units)) + top).hexdigest()
+                items = self.items(number)
+                top = tree(self.digest, [leaf["hash"] for leaf in units + items])
+                root = self.digest(b"\2" + struct.pack("<QQ", len(units), len(items)) + top).hexdigest()
                 fields.update(units=len(units), root=root, **(declared or {}))
-            self.frames.append(dict(encoded=encode(commitment("", kind, **fields)), first=first, units=units))
+            self.frames.append(dict(encoded=encode(commitment("", kind, **fields)), first=first, units=units,
+                                    items=self.items(number) if units else []))
             first += count
         self.leaves = [hashlib.sha256(b"\0" + frame["encoded"]).digest() for frame in self.frames]
+
+    def items(self, frame):
+        """The common items of a block."""
+        return []
 
     def units(self, frame, count, first, row):
         return [self.unit(frame, index, first + index, row) for index in range(count)]
@@ -72,14 +78,17 @@ class Log:
         root = root or self.tree(hashlib.sha256, self.leaves[:size])
         return sign(f"{origin}\n{size}\n{text64(root)}\n", *(signers or [(ORIGIN, SEED)]))
 
-    def proof(self, chosen, multi_proof, size=7, signers=()):
-        """The parts of a proof of the units at `chosen`, positions by frame."""
+    def proof(self, chosen, multi_proof, size=7, signers=(), used=()):
+        """The parts of a proof of the units at `chosen`, positions by frame; with the common items at the positions `used`."""
         frames = []
         for number, positions in sorted(chosen.items()):
             frame = self.frames[number]
             units = [{"kind": 0, "codec": 1, **frame["units"][at], "position": at} for at in positions]
-            nodes = multi_proof(self.digest, [unit["hash"] for unit in frame["units"]], positions)
-            frames.append(dict(encoded=frame["encoded"], first=frame["first"], units=units, nodes=nodes, count=len(units)))
+            items = [{**frame["items"][at], "position": at} for at in used]
+            leaves = [leaf["hash"] for leaf in frame["units"] + frame["items"]]
+            nodes = multi_proof(self.digest, leaves, [*positions, *(len(frame["units"]) + at for at in used)])
+            frames.append(dict(encoded=frame["encoded"], first=frame["first"], units=units, nodes=nodes, count=len(units),
+                               item_count=len(frame["items"]), items=items))
         return dict(header="c2sp.org/tlog-proof@v1" if len(chosen) == 1 else "bulla-multi-proof-v1", version=1,
                     frames=frames, indices=sorted(chosen), tail=b"",
                     hashes=multi_proof(hashlib.sha256, self.leaves[:size], sorted(chosen)),
@@ -120,6 +129,12 @@ def disclosure(parts):
             out += bytes([unit["kind"], unit["codec"]]) + unit["salt"]
             out += group_form(unit, frame["first"]) if "ciphertext" in unit else row_form(unit, frame["first"])
             following = unit["position"] + 1
+        out += varint(frame["item_count"]) + varint(frame.get("disclosed_items", len(frame["items"])))
+        following = 0
+        for item in frame["items"]:
+            out += varint((item["position"] - following) % 2**64) + item["salt"]
+            out += varint(item.get("length", len(item["bytes"]))) + item["bytes"]
+            following = item["position"] + 1
         out += b"".join(frame["nodes"])
     return out + parts["tail"]
 
@@ -220,7 +235,7 @@ def refused(log, other, encode, commitment, multi_proof):
     for name, parts, error, change in [
         ("one frame in a file for several", one, expect(4, "a second `index` and a frame's number"),
          set_to("bulla-multi-proof-v1", "header")),
-        ("several frames in a file for one", two, "LeftOver(" + str(152 + 1 + 21 + len(log.frames[5]["units"][2]["row"])
+        ("several frames in a file for one", two, "LeftOver(" + str(152 + 3 + 21 + len(log.frames[5]["units"][2]["row"])
          + 32 * len(two["frames"][1]["nodes"])) + ")", set_to("c2sp.org/tlog-proof@v1", "header")),
         ("the index of another frame", one, of_frame(2, "Number(1)"), set_to([2], "indices")),
         ("the indices exchanged", two, of_frame(5, "Number(1)"), set_to([5, 1], "indices")),
@@ -244,7 +259,7 @@ def refused(log, other, encode, commitment, multi_proof):
         ("no units", one, of_frame(1, "Units(0)"), set_to(0, "frames", 0, "count")),
         ("more units than the block has", one, of_frame(1, "Units(6)"), set_to(6, "frames", 0, "count")),
         ("as many units as integers go", one, of_frame(1, f"Units({top})"), set_to(top, "frames", 0, "count")),
-        ("units where nodes are", one, of_unit(2, "Position"), set_to(5, "frames", 0, "count")),
+        ("units where common items and nodes are", one, of_unit(2, f"Codec({one['frames'][0]['nodes'][0][0]})"), set_to(5, "frames", 0, "count")),
         ("units that are not there", six, of_frame(6, "Truncated"), set_to(300, "frames", 0, "count")),
         ("a node less", one, of_frame(1, "Truncated"), lambda parts: parts["frames"][0]["nodes"].pop()),
         ("a node more", one, "LeftOver(32)", lambda parts: parts["frames"][0]["nodes"].append(bytes(32))),

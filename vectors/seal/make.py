@@ -320,7 +320,7 @@ def make_log(name, blocks):
         salts = [encrypt_block(keys, struct.pack("<Q", frame) + struct.pack(">Q", i)) for i in range(len(rows))]
         units = [digest(b"\0" + salt + b"\0\1" + struct.pack("<Q", first_entry + i) + content).digest()
                  for i, (salt, content) in enumerate(zip(salts, rows))]
-        root = digest(b"\2" + struct.pack("<Q", len(units)) + tree(digest, units)).digest()
+        root = digest(b"\2" + struct.pack("<QQ", len(units), 0) + tree(digest, units)).digest()
         text = columns(entries)
         log2 = (sum(len(content) + 4 for content in rows) - 1).bit_length()
         seconds = [entry["time"] // 10**9 for entry in entries]

@@ -369,6 +369,7 @@ fn log_keys(log: LogConfig) -> Vec<Key> {
         ("log.recipients".to_owned(), log.recipients),
         one("log.erasure", if log.erasure { "on" } else { "off" }.to_owned()),
         (ERASURE_KEY.to_owned(), log.erasure_key.iter().map(ToString::to_string).collect()),
+        one("log.common", bulla::config::format_common(log.common)),
         one("log.heartbeat", log.heartbeat.map_or_else(|| "off".to_owned(), bulla::format_age)),
     ];
     keys.extend(log.extra.into_iter().map(|(name, value)| one(&format!("log.{name}"), value)));

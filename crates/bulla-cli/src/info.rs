@@ -66,6 +66,7 @@ struct Facts {
     fields: BTreeMap<&'static str, String>,
     /// Whether personal fields can be erased.
     erasure: bool,
+    common: Option<u32>,
     /// The key that orders to erase, to hold and to release are signed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     erasure_key: Option<String>,
@@ -135,6 +136,7 @@ impl From<bulla::Info> for Facts {
             recipients: info.recipients,
             fields: info.fields.iter().map(|(field, rule)| (field, rule.to_string())).collect(),
             erasure: info.erasure,
+            common: info.common,
             erasure_key: info.erasure_key.map(|key| key.to_string()),
             entries: info.entries,
             tree_size: info.tree_size,
@@ -180,6 +182,7 @@ impl Facts {
                     .clone()
                     .unwrap_or_else(|| if self.erasure { "on" } else { "off" }.to_owned()),
             ),
+            ("common", bulla::config::format_common(self.common)),
             ("entries", number(self.entries)),
             ("tree size", number(self.tree_size)),
             ("root", self.root.clone()),

@@ -62,6 +62,11 @@ pub(crate) struct Init {
     #[arg(long, value_name = "on|off", default_value = "on", hide_possible_values = true)]
     erasure: OnOff,
 
+    /// Words of personal fields that so many groups of a block have in common (8 to 65536; no two
+    /// of the same data subject) are kept once, and outlive an erasure; that never changes
+    #[arg(long, value_name = "N|off", default_value = "16", value_parser = parse_common)]
+    common: Common,
+
     /// Have the writer sign at least so often, also where nothing is appended (1 s to 24 h):
     /// by that `bulla verify --newer-than` tells a copy that has ceased to follow
     #[arg(long, value_name = "T", value_parser = bulla::parse_age)]
@@ -75,6 +80,14 @@ pub(crate) struct Init {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What `--common` says: clap would take an `Option` for an option that may be left out.
+#[derive(Clone, Copy, Debug)]
+struct Common(Option<u32>);
+
+fn parse_common(text: &str) -> bulla::Result<Common> {
+    bulla::config::parse_common(text).map(Common)
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
@@ -93,7 +106,10 @@ impl Init {
                 directory.display()
             )));
         }
-        let mut init = bulla::Init::default().erasure(matches!(self.erasure, OnOff::On)).hash(self.hash);
+        let mut init = bulla::Init::default()
+            .erasure(matches!(self.erasure, OnOff::On))
+            .common(self.common.0)
+            .hash(self.hash);
         if let Some(key) = self.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()? {
             if matches!(self.erasure, OnOff::Off) {
                 return Err(Failure::usage(

@@ -4,6 +4,7 @@
 use super::error::{DecodeError, Fault};
 use super::groups::Groups;
 use super::input::{Budget, Input};
+use super::records::{COLUMNS, Items, RecordReader};
 use super::rows::Rows;
 use super::strings::{Span, StringDecoder};
 use super::writer::{STRIDE, Writer};
@@ -23,6 +24,9 @@ pub struct Decoder {
     bitmap: Vec<u8>,
     strings: StringDecoder,
     groups: Groups,
+    /// What the block's groups, or those of a proof, refer to.
+    items: Items,
+    records: RecordReader,
     /// What is left of the content limit after the rows of the block that was decoded last: what its groups may take.
     left: usize,
 }
@@ -80,8 +84,8 @@ impl Decoder {
     /// Decodes the plaintext of a group of `entries` rows whose `personal` fields are in the group: their personal
     /// rows, which are u16 presence bits and the fields, into `rows`, replacing what was there.
     ///
-    /// What they add to the rows of their block is taken from `left`, before room is made for it. Nothing of a block
-    /// that was decoded before matters, nor is it kept.
+    /// What they add to the rows of their block is taken from `left`, before room is made for it. Of the block that was decoded
+    /// before nothing matters but its common items, or those that [`Decoder::set_items`] has put in their place.
     ///
     /// # Errors
     /// Where the plaintext is not exactly that many personal rows, or there is not as much left. `rows` is then empty.
@@ -94,7 +98,22 @@ impl Decoder {
         rows: &mut Rows,
     ) -> Result<(), DecodeError> {
         rows.clear();
-        let mut input = Input { rest: plaintext };
+        let read = match plaintext.split_first() {
+            Some((&COLUMNS, columns)) => self.group_of_columns(columns, entries, personal, left, rows),
+            _ => self.records.read(plaintext, (entries, personal), &self.items, left, rows),
+        };
+        read.inspect_err(|_| rows.clear())
+    }
+
+    fn group_of_columns(
+        &mut self,
+        columns: &[u8],
+        entries: usize,
+        personal: u16,
+        left: &mut usize,
+        rows: &mut Rows,
+    ) -> Result<(), DecodeError> {
+        let mut input = Input { rest: columns };
         let mut budget = Budget::new(*left);
         self.columns.clear(entries);
         for (index, &(field, name, _)) in FIELDS.iter().enumerate() {
@@ -117,6 +136,22 @@ impl Decoder {
     /// The groups of the block that was decoded last.
     pub fn groups(&self) -> &Groups {
         &self.groups
+    }
+
+    /// The common items of the block that was decoded last.
+    pub fn items(&self) -> &Items {
+        &self.items
+    }
+
+    /// Makes these the common items, of a block that is not here.
+    pub fn set_items(&mut self, items: Items) {
+        self.records.forget_used(items.len());
+        self.items = items;
+    }
+
+    /// The positions of the common items that groups have referred to since the items were read or set, ascending.
+    pub fn used_items(&self) -> impl Iterator<Item = usize> {
+        self.records.used()
     }
 
     /// How much memory is held, in bytes.
@@ -151,7 +186,12 @@ impl Decoder {
             self.column(index, ungrouped, &mut input, &mut budget).map_err(|fault| fault.within(name))?;
         }
         self.columns.scatter(&self.groups);
-        let Decoder { groups, strings: StringDecoder { numbers, blobs, .. }, .. } = self;
+        let Decoder { groups, items, records, strings: StringDecoder { numbers, blobs, .. }, .. } = self;
+        items.clear();
+        if !groups.is_empty() {
+            items.read(&mut input, numbers, blobs).map_err(|fault| fault.within("group"))?;
+        }
+        records.forget_used(items.len());
         groups.read_contents(&mut input, &budget, numbers, blobs).map_err(|fault| fault.within("group"))?;
         input.padding(plaintext.len()).map_err(|fault| fault.within("block"))
     }

@@ -3,6 +3,7 @@
 use super::blob::BlobEncoder;
 use super::groups::{Groups, Partition};
 use super::numbers::NumberEncoder;
+use super::records::{self, Items, RecordWriter};
 use super::strings::StringEncoder;
 use super::{ABSENT, BITMAP, Compression, FIELDS, Kind, PRESENT, VERSION, bounds};
 use crate::Searched;
@@ -18,6 +19,7 @@ pub struct Encoder {
     numbers: NumberEncoder,
     strings: StringEncoder,
     blobs: BlobEncoder,
+    records: RecordWriter,
 }
 
 /// The fields of the rows, each field's values together.
@@ -45,6 +47,7 @@ impl Encoder {
             numbers: NumberEncoder::default(),
             strings: StringEncoder::default(),
             blobs: BlobEncoder::new(compression),
+            records: RecordWriter::default(),
         }
     }
 
@@ -82,21 +85,52 @@ impl Encoder {
         result.map(|()| bounds)
     }
 
+    /// Looks at all groups of a block before [`Encoder::encode_group`] writes them in the same order, and finds what is common to
+    /// `least` of them or more; with 0 nothing is. Of each come its rows, and whether it counts: a group that does must have no data
+    /// subject in common with another one that does.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    pub fn survey_groups<'a, R: Iterator<Item = &'a [u8]> + Clone>(
+        &mut self,
+        groups: impl Iterator<Item = (R, bool)>,
+        personal: u16,
+        least: u32,
+    ) -> Result<(), EntryError> {
+        self.records.begin(least);
+        for (rows, counts) in groups {
+            self.records.add(rows, personal, counts)?;
+        }
+        self.records.choose();
+        Ok(())
+    }
+
+    /// What is common to the groups that were surveyed last.
+    pub fn items(&self) -> &Items {
+        self.records.items()
+    }
+
     /// Appends what a block keeps of its groups.
     pub fn end_groups(&mut self, groups: &Groups, out: &mut Vec<u8>) {
+        self.records.items().write(&mut self.numbers, &mut self.blobs, out);
         groups.write(&mut self.numbers, &mut self.blobs, out);
     }
 
-    /// Appends the personal fields, those in `personal`, of the rows of one group.
+    /// Appends the personal fields, those in `personal`, of the rows of the next group: as records, or in columns where that was not
+    /// surveyed, or has much to learn from itself.
     ///
     /// # Errors
     /// As [`Encoder::encode`].
     pub fn encode_group<'a>(
         &mut self,
-        rows: impl Iterator<Item = &'a [u8]>,
+        rows: impl Iterator<Item = &'a [u8]> + Clone,
         personal: u16,
         out: &mut Vec<u8>,
     ) -> Result<(), EntryError> {
+        if self.records.write(rows.clone(), personal, out)? {
+            return Ok(());
+        }
+        out.push(records::COLUMNS);
         let mut columns = std::mem::take(&mut self.columns).recycle();
         let mut rows = rows;
         let result = rows.try_for_each(|row| {

@@ -38,6 +38,8 @@ pub enum Fault {
     NotText,
     /// Groups are not in the order of their first entries, or one has no entry, or its subjects are not in order.
     Groups,
+    /// Common items are not in order, or one that is referred to is not there.
+    Items,
     /// The length is not the padded length of what is in it, or the padding is not zero.
     Padding,
 }
@@ -71,6 +73,7 @@ impl fmt::Display for Fault {
             Self::Codec => "compressed bytes do not decompress to what they must",
             Self::NotText => "text is not UTF-8",
             Self::Groups => "the groups, or a group's subjects, are not in order",
+            Self::Items => "the common items are not in order, or one that is referred to is not there",
             Self::Padding => "the padding is wrong",
         })
     }

@@ -25,6 +25,7 @@ mod input;
 mod integers;
 mod numbers;
 mod padding;
+mod records;
 mod rows;
 mod searched;
 mod strings;
@@ -39,6 +40,7 @@ pub use error::{DecodeError, Fault};
 pub use groups::{Groups, PERSONAL, Partition};
 pub use integers::{IntegerReader, IntegerWriter};
 pub use padding::padme;
+pub use records::Items;
 pub use rows::Rows;
 pub use searched::Searched;
 

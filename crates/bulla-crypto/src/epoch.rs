@@ -15,6 +15,9 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+/// The index of the salt of a frame's first common item.
+const FIRST_ITEM: u64 = 1 << 32;
+
 /// The keys of one epoch.
 pub struct EpochKeys {
     secret: Box<Secret>,
@@ -135,16 +138,24 @@ impl EpochKeys {
         Ok(key)
     }
 
-    /// Fills `salts` with the salts of a frame's units, 16 bytes each: salt i is AES-256 under the salt key of
-    /// the frame number (64-bit little-endian) and i (64-bit big-endian), that is, a stretch of CTR keystream.
+    /// Fills `salts` with the salts of a frame's units and, behind those, of its common items, 16 bytes each: salt i is AES-256 under
+    /// the salt key of the frame number (64-bit little-endian) and i (64-bit big-endian), that is, a stretch of CTR keystream. Units
+    /// count from 0, items from 2^32, which no unit comes to.
     ///
     /// # Errors
     /// Where the cipher refuses.
-    pub fn salts(&self, frame: u64, units: usize, salts: &mut Vec<u8>) -> Result<()> {
+    pub fn salts(&self, frame: u64, units: usize, items: usize, salts: &mut Vec<u8>) -> Result<()> {
         salts.clear();
-        salts.resize(units * 16, 0);
+        salts.resize((units + items) * 16, 0);
+        let (of_units, of_items) = salts.split_at_mut(units * 16);
+        self.salts_from(frame, 0, of_units)?;
+        if items > 0 { self.salts_from(frame, FIRST_ITEM, of_items) } else { Ok(()) }
+    }
+
+    fn salts_from(&self, frame: u64, first: u64, salts: &mut [u8]) -> Result<()> {
         let mut counter = [0; 16];
         counter[..8].copy_from_slice(&frame.to_le_bytes());
+        counter[8..].copy_from_slice(&first.to_be_bytes());
         // The library leaves copies of the key on the stack, which this overwrites.
         scrubbed_cipher(|| {
             let key = UnboundCipherKey::new(&AES_256, &self.secret.salt).and_then(EncryptingKey::ctr)?;

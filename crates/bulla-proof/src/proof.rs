@@ -32,7 +32,7 @@ pub use consistency::{ConsistencyProof, Consistent};
 pub use disclosure::DisclosedFrame;
 pub use error::{FrameProblem, ProofError, UnitProblem};
 pub use event::{CheckedEvent, EventProof};
-pub use unit::{DisclosedEntry, DisclosedGroup, DisclosedUnit, UnitContent};
+pub use unit::{DisclosedEntry, DisclosedGroup, DisclosedItem, DisclosedUnit, UnitContent};
 
 use crate::checkpoint::{Checkpoint, SignedNote, open_checkpoint, parse_size};
 use crate::commitment::Commitment;

@@ -1,12 +1,14 @@
-//! Units, the leaves of a block's own tree, and the tree's root.
+//! Units and common items, the leaves of a block's own tree, and the tree's root.
 //!
 //! `docs/format.md`, "Units", is the specification. H is the log's [`HashId`]:
 //!
 //! - a unit is H(0x00 ‖ salt, 16 bytes ‖ kind, 1 byte ‖ codec, 1 byte ‖ entry numbers ‖ content);
+//! - a common item is H(0x03 ‖ salt, 16 bytes ‖ position, 8 bytes little-endian ‖ the item);
 //! - a node is H(0x01 ‖ left ‖ right), in the shape of RFC 6962;
-//! - the root is H(0x02 ‖ number of units, 8 bytes little-endian ‖ the node at the top).
+//! - the root is H(0x02 ‖ number of units ‖ number of common items, 8 bytes little-endian each ‖ the node at the top).
 //!
-//! The salt hides the content from whoever sees a unit as a sibling in somebody else's proof.
+//! The leaves are the units, and behind them the common items. The salt hides the content from whoever sees one as a sibling in
+//! somebody else's proof.
 
 use crate::hash::{Hash, HashId};
 use crate::tree;
@@ -94,6 +96,21 @@ pub fn group_head<'a>(
     integer(head, content.ciphertext.len() as u64);
 }
 
+/// The leaf of a common item: H(0x03 ‖ salt ‖ its position among the items, 8 bytes little-endian ‖ the item, with what kind it is).
+#[inline]
+pub fn item_leaf(hash: HashId, salt: &[u8; SALT_LENGTH], position: u64, item: &[u8]) -> Hash {
+    hash.hash(&[&item_head(salt, position), item])
+}
+
+/// What stands before the item in what [`item_leaf`] hashes.
+#[inline]
+pub fn item_head(salt: &[u8; SALT_LENGTH], position: u64) -> [u8; 1 + SALT_LENGTH + 8] {
+    let mut head = [0x03; _];
+    head[1..17].copy_from_slice(salt);
+    head[17..].copy_from_slice(&position.to_le_bytes());
+    head
+}
+
 /// A node of a block's own tree: H(0x01 ‖ left ‖ right).
 #[inline]
 pub fn block_node(hash: HashId, left: &Hash, right: &Hash) -> Hash {
@@ -106,21 +123,37 @@ pub fn node_message(left: &Hash, right: &Hash) -> [u8; 65] {
     tree::node_input(left, right)
 }
 
-/// The root of a block of `count` units, from the node at the top of its tree: H(0x02 ‖ number of units ‖ T).
-pub fn root_of_top(hash: HashId, count: u64, top: &Hash) -> Hash {
-    let mut head = [0x02; 9];
-    head[1..].copy_from_slice(&count.to_le_bytes());
+/// The most common items that a block may have.
+pub const MAX_ITEMS: usize = 4_092;
+
+/// How many leaves a block's tree has of which kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeafCounts {
+    /// Units, which come first.
+    pub units: u64,
+    /// Common items.
+    pub items: u64,
+}
+
+/// The root of a block with so many leaves, from the node at the top of its tree: H(0x02 ‖ number of units ‖ number of items ‖ T).
+pub fn root_of_top(hash: HashId, LeafCounts { units, items }: LeafCounts, top: &Hash) -> Hash {
+    let mut head = [0x02; 17];
+    head[1..9].copy_from_slice(&units.to_le_bytes());
+    head[9..].copy_from_slice(&items.to_le_bytes());
     hash.hash(&[&head, top.as_bytes()])
 }
 
-/// The root of a block's own tree over `units`, in their order: H(0x02 ‖ number of units ‖ T), T the RFC 6962 tree
-/// with the units as its leaves as they are (H of nothing where there is none, which no block has).
+/// The root of a block's own tree over `leaves`, the last `items` of which are common items: see [`root_of_top`], T the RFC 6962 tree
+/// with the leaves as they are (H of nothing where there is none, which no block has).
 ///
-/// Hashes in place, without allocating: `units` is empty afterwards and keeps its capacity.
-pub fn block_root(hash: HashId, units: &mut Vec<Hash>) -> Hash {
-    let count = units.len() as u64;
+/// Hashes in place, without allocating: `leaves` is empty afterwards and keeps its capacity.
+///
+/// # Panics
+/// When there are fewer leaves than items.
+pub fn block_root(hash: HashId, leaves: &mut Vec<Hash>, items: usize) -> Hash {
+    let counts = LeafCounts { units: (leaves.len() - items) as u64, items: items as u64 };
     let top =
-        tree::reduce(units, |left, right| block_node(hash, left, right)).unwrap_or_else(|| hash.hash(&[]));
-    units.clear();
-    root_of_top(hash, count, &top)
+        tree::reduce(leaves, |left, right| block_node(hash, left, right)).unwrap_or_else(|| hash.hash(&[]));
+    leaves.clear();
+    root_of_top(hash, counts, &top)
 }

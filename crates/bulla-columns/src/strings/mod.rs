@@ -30,6 +30,9 @@ mod words;
 pub(super) use decode::StringDecoder;
 pub(super) use encode::StringEncoder;
 pub(super) use pool::{Span, StringLimits};
+pub(crate) use templates::{
+    Distinct, Strings, decimal, decimal_length, hexadecimal, shorter, write_decimal, write_hexadecimal,
+};
 
 pub(super) const CONSTANT: u8 = 0;
 pub(super) const DICTIONARY: u8 = 1;

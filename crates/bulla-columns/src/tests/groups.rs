@@ -13,6 +13,8 @@ struct Block {
     member: Vec<u64>,
     groups: usize,
     personal: u16,
+    /// As records, with what is common to so many groups, or in columns.
+    common: Option<u32>,
 }
 
 impl Block {
@@ -33,10 +35,10 @@ impl Block {
                 + 1
         };
         let member = (0..count).map(&mut member).collect();
-        Block { rows: mixed_rows(count), member, groups: names.len(), personal }
+        Block { rows: mixed_rows(count), member, groups: names.len(), personal, common: None }
     }
 
-    fn rows_of(&self, group: u64) -> impl Iterator<Item = &[u8]> {
+    fn rows_of(&self, group: u64) -> impl Iterator<Item = &[u8]> + Clone {
         self.rows
             .iter()
             .zip(&self.member)
@@ -50,6 +52,10 @@ impl Block {
         let partition = Partition { member: &self.member, groups: self.groups, personal: self.personal };
         let mut out = Vec::new();
         encoder.encode_and_tell(&views, &partition, &mut out, |_, _| {}).unwrap();
+        if let Some(least) = self.common {
+            let groups = (0..self.groups as u64).map(|group| (self.rows_of(group), true));
+            encoder.survey_groups(groups, self.personal, least).unwrap();
+        }
         let mut groups = Groups::default();
         for group in 0..self.groups as u64 {
             let subjects = [group, group + 1_000_000];
@@ -88,27 +94,34 @@ fn shared_and_personal_rows_make_the_rows_again() {
     let (mut decoder, mut rows, mut pieces) = (Decoder::new(), Rows::default(), Rows::default());
     for personal in masks() {
         for (count, groups) in [(1, 1), (2, 1), (9, 3), (300, 40), (700, 700), (64, 0)] {
-            let block = Block::random(count, groups, personal);
-            let plaintext = block.plaintext(1);
-            decoder.decode(&plaintext, count, content(&block.rows), &mut rows).unwrap();
-            assert!(rows.iter().eq(block.shared().iter().map(Vec::as_slice)), "{count} {groups}");
-            assert_eq!(decoder.groups().len(), block.groups);
-            let mut left = decoder.left();
-            for group in 0..block.groups {
-                let content = decoder.groups().content(group);
-                assert_eq!(content.subjects, [group as u64, group as u64 + 1_000_000]);
-                assert_eq!(*content.commitment, Hash([group as u8; 32]));
-                let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
-                let of_group = block.rows_of(group as u64).collect::<Vec<_>>();
-                decoder.decode_group(&text, of_group.len(), personal, &mut left, &mut pieces).unwrap();
-                let shared = (0..count).filter(|&row| decoder.groups().of_row(row) == Some(group));
-                for ((shared, piece), row) in shared.zip(pieces.iter()).zip(of_group) {
-                    let shared = RawRow::parse(&rows[shared]).unwrap();
-                    let mut whole = Vec::new();
-                    shared.or(&RawRow::parse_personal(piece).unwrap()).write(u16::MAX, &mut whole);
-                    assert_eq!(whole, row);
-                }
+            for common in [None, Some(0), Some(2), Some(8)] {
+                let block = Block { common, ..Block::random(count, groups, personal) };
+                come_back(&block, &mut decoder, &mut rows, &mut pieces);
             }
+        }
+    }
+}
+
+fn come_back(block: &Block, decoder: &mut Decoder, rows: &mut Rows, pieces: &mut Rows) {
+    let (count, personal) = (block.rows.len(), block.personal);
+    let plaintext = block.plaintext(1);
+    decoder.decode(&plaintext, count, content(&block.rows), rows).unwrap();
+    assert!(rows.iter().eq(block.shared().iter().map(Vec::as_slice)), "{count} {}", block.groups);
+    assert_eq!(decoder.groups().len(), block.groups);
+    let mut left = decoder.left();
+    for group in 0..block.groups {
+        let content = decoder.groups().content(group);
+        assert_eq!(content.subjects, [group as u64, group as u64 + 1_000_000]);
+        assert_eq!(*content.commitment, Hash([group as u8; 32]));
+        let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
+        let of_group = block.rows_of(group as u64).collect::<Vec<_>>();
+        decoder.decode_group(&text, of_group.len(), personal, &mut left, pieces).unwrap();
+        let shared = (0..count).filter(|&row| decoder.groups().of_row(row) == Some(group));
+        for ((shared, piece), row) in shared.zip(pieces.iter()).zip(of_group) {
+            let shared = RawRow::parse(&rows[shared]).unwrap();
+            let mut whole = Vec::new();
+            shared.or(&RawRow::parse_personal(piece).unwrap()).write(u16::MAX, &mut whole);
+            assert_eq!(whole, row);
         }
     }
 }
@@ -170,8 +183,13 @@ fn no_personal_field_of_a_grouped_row_is_in_the_block() {
             row(&entry.client("10.9.8.7").actor("an-actor").stream("a-stream").payload("a-payload"))
         })
         .collect();
-    let block =
-        Block { rows, member: (0..40).map(|row| 1 + row / 8).collect(), groups: 5, personal: PERSONAL };
+    let block = Block {
+        rows,
+        member: (0..40).map(|row| 1 + row / 8).collect(),
+        groups: 5,
+        personal: PERSONAL,
+        common: None,
+    };
     let plaintext = block.plaintext(0);
     let (mut decoder, mut rows) = (Decoder::new(), Rows::default());
     decoder.decode(&plaintext, 40, 1 << 20, &mut rows).unwrap();
@@ -187,7 +205,11 @@ fn no_personal_field_of_a_grouped_row_is_in_the_block() {
 
 #[test]
 fn damaged_groups_end_in_an_error_or_in_rows() {
-    let block = Block::random(60, 9, PERSONAL);
+    [None, Some(0), Some(3)].into_iter().for_each(ends_in_an_error_or_in_rows);
+}
+
+fn ends_in_an_error_or_in_rows(common: Option<u32>) {
+    let block = Block { common, ..Block::random(60, 9, PERSONAL) };
     let (plaintext, limit) = (block.plaintext(0), content(&block.rows));
     let (mut decoder, mut rows, mut pieces) = (Decoder::new(), Rows::default(), Rows::default());
     let mut random = Random(3);
@@ -216,7 +238,11 @@ fn damaged_groups_end_in_an_error_or_in_rows() {
 
 #[test]
 fn groups_pay_from_what_their_block_declared() {
-    let block = Block::random(60, 9, PERSONAL);
+    [None, Some(0), Some(3)].into_iter().for_each(pays);
+}
+
+fn pays(common: Option<u32>) {
+    let block = Block { common, ..Block::random(60, 9, PERSONAL) };
     let plaintext = block.plaintext(1);
     let (mut decoder, mut rows, mut pieces) = (Decoder::new(), Rows::default(), Rows::default());
     let limit = content(&block.rows);
@@ -263,7 +289,9 @@ fn a_group_of_few_bytes_is_not_many_rows() {
 /// Blocks with groups as our encoder writes them; in place of encryption, 16 zeros stand behind each group's plaintext.
 #[test]
 fn pinned() {
-    let blocks = || masks().into_iter().map(|personal| Block::random(12, 4, personal));
+    let forms = [None, Some(0), Some(2)];
+    let block = |personal| forms.map(|common| Block { common, ..Block::random(24, 6, personal) });
+    let blocks = || masks().into_iter().flat_map(block);
     let member = |block: &Block| block.member.iter().map(u64::to_string).collect::<Vec<_>>();
     let made = || {
         let vector = |block: Block| {

@@ -4,6 +4,7 @@
 //!
 //! `BULLA_WRITE_VECTORS=1 cargo test` writes them anew.
 
+mod records;
 mod templates;
 
 use super::*;
@@ -263,6 +264,7 @@ struct Parts {
     time: Vec<u8>,
     operation: Vec<u8>,
     fields: [Vec<u8>; 13],
+    items: Vec<u8>,
     tail: Vec<u8>,
 }
 
@@ -274,6 +276,7 @@ impl Parts {
             time: vec![0, 5],
             operation: vec![0, 1, 0, b'x'],
             fields: std::array::from_fn(|_| vec![0]),
+            items: Vec::new(),
             tail: Vec::new(),
         }
     }
@@ -285,14 +288,15 @@ impl Parts {
     fn of(entries: u8, change: impl FnOnce(&mut Parts)) -> Vec<u8> {
         let mut parts = Parts::new(entries);
         change(&mut parts);
-        let Parts { head, groups, time, operation, fields, tail } = parts;
-        pad([head, groups, time, operation, fields.concat(), tail].concat())
+        let Parts { head, groups, time, operation, fields, items, tail } = parts;
+        pad([head, groups, time, operation, fields.concat(), items, tail].concat())
     }
 
     /// A block of two rows that are one group, of the subject with number 9, with nothing in its ciphertext.
     fn grouped(change: impl FnOnce(&mut Parts)) -> Vec<u8> {
         Self::of(2, |parts| {
             parts.groups = [&[1][..], &PERSONAL.to_le_bytes(), &[0, 1]].concat();
+            parts.items = vec![0, 0];
             parts.tail = [&[0, 1, 0, 9, 0, 16][..], &[7; 32], &[8; 16]].concat();
             change(parts);
         })
@@ -853,6 +857,7 @@ fn malformed() -> Vec<Value> {
     let mut dirty = Parts::field(STATUS, &[1, 0, 200, 1]);
     *dirty.last_mut().unwrap() = 1;
     cases.extend(templates::malformed(tight));
+    cases.extend(records::malformed());
     cases.push(("padding that is not zero", dirty, 2, 1000, "block", "Padding"));
     cases
         .into_iter()

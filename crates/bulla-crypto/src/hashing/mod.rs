@@ -19,7 +19,7 @@ mod tests;
 pub use self::hmac::{BulkHmac, Tag};
 
 use bulla_proof::hash::{Hash, HashId, sha256};
-use bulla_proof::unit::{block_node, node_message, root_of_top};
+use bulla_proof::unit::{LeafCounts, block_node, node_message, root_of_top};
 use parallel::Parallel;
 use states::{BLOCK, LANES, States};
 use std::array;
@@ -70,23 +70,26 @@ impl BulkHasher {
         beginning.shrink_to(LONGEST);
     }
 
-    /// What [`bulla_proof::block_root`] is of `units`, which are empty afterwards.
-    pub fn block_root(&mut self, hash: HashId, units: &mut Vec<Hash>) -> Hash {
-        let count = units.len() as u64;
+    /// What [`bulla_proof::block_root`] is of `leaves`, of which so many are common items; they are empty afterwards.
+    ///
+    /// # Panics
+    /// When there are fewer than items.
+    pub fn block_root(&mut self, hash: HashId, leaves: &mut Vec<Hash>, items: usize) -> Hash {
+        let counts = LeafCounts { units: (leaves.len() - items) as u64, items: items as u64 };
         let mut above = take(&mut self.level);
-        while units.len() > 1 {
-            let (pairs, odd) = units.as_chunks();
+        while leaves.len() > 1 {
+            let (pairs, odd) = leaves.as_chunks();
             above.clear();
             match self.parallel.filter(|_| hash == HashId::Sha256) {
                 Some(parallel) => pairs.chunks(LANES).for_each(|pairs| nodes(parallel, pairs, &mut above)),
                 None => above.extend(pairs.iter().map(|[left, right]| block_node(hash, left, right))),
             }
             above.extend_from_slice(odd);
-            swap(units, &mut above);
+            swap(leaves, &mut above);
         }
-        let top = units.pop().unwrap_or_else(|| hash.hash(&[]));
+        let top = leaves.pop().unwrap_or_else(|| hash.hash(&[]));
         self.level = above;
-        root_of_top(hash, count, &top)
+        root_of_top(hash, counts, &top)
     }
 
     /// A lane takes the next message as soon as it is done with one.

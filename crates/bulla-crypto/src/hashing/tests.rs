@@ -75,8 +75,8 @@ fn every_count_of_messages_and_of_units() {
             let messages = messages_of((0..count).map(|number| 40 + number * 7 % 300));
             let mut units = digests_of(&mut hasher, HashId::Sha256, &messages);
             assert_eq!(units, one_by_one(HashId::Sha256, &messages), "{count}");
-            let root = block_root(HashId::Sha256, &mut units.clone());
-            assert_eq!(hasher.block_root(HashId::Sha256, &mut units), root, "{count}");
+            let root = block_root(HashId::Sha256, &mut units.clone(), 0);
+            assert_eq!(hasher.block_root(HashId::Sha256, &mut units, 0), root, "{count}");
             assert!(units.is_empty());
         }
     }

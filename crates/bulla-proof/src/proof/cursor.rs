@@ -3,7 +3,7 @@
 //! **Invariant:** room is made for no more than the bytes that are left can fill.
 
 use super::error::UnitProblem;
-use super::unit::{DisclosedEntry, DisclosedGroup, DisclosedUnit, UnitContent};
+use super::unit::{DisclosedEntry, DisclosedGroup, DisclosedItem, DisclosedUnit, UnitContent};
 use crate::commitment::Commitment;
 use crate::entry::{Entry, Field, MAX_SUBJECTS, PRESENCE, RawRow};
 use crate::group::GroupSecret;
@@ -15,6 +15,8 @@ use crate::varint::{self, VarintError};
 const MIN_ENTRY: usize = 1 + 1 + 12;
 /// The least that a unit takes: position, kind, codec, salt, and an entry.
 pub(super) const MIN_UNIT: usize = 1 + 1 + 1 + SALT_LENGTH + MIN_ENTRY;
+/// The least that a common item takes: position, salt, length, and what kind it is with a byte.
+pub(super) const MIN_ITEM: usize = 1 + SALT_LENGTH + 1 + 2;
 /// The least that a group's ciphertext has: the tag.
 const MIN_CIPHERTEXT: usize = 16;
 
@@ -48,6 +50,14 @@ impl<'a> Cursor<'a> {
             return Err(UnitProblem::Order);
         }
         Ok(unit)
+    }
+
+    /// Takes the next common item, whose position is from `least` on and below `count`.
+    pub(super) fn item(&mut self, least: u64, count: u64) -> Result<DisclosedItem, UnitProblem> {
+        let position = self.ascending(least, count, UnitProblem::Position)?;
+        let salt = self.array()?;
+        let length = self.varint()?;
+        Ok(DisclosedItem { position, salt, bytes: self.bytes(length)?.to_vec() })
     }
 
     fn row(&mut self, commitment: &Commitment) -> Result<DisclosedEntry, UnitProblem> {

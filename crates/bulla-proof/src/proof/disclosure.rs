@@ -1,29 +1,33 @@
 //! What a proof gives away, frame by frame, and its binary form in the line `extra`.
 
 use super::DISCLOSURE_VERSION;
-use super::cursor::{Cursor, MIN_UNIT};
+use super::cursor::{Cursor, MIN_ITEM, MIN_UNIT};
 use super::error::{At, FrameProblem, ProofError, UnitProblem};
-use super::unit::{DisclosedUnit, push_ascending};
+use super::unit::{DisclosedItem, DisclosedUnit, push_ascending, push_bytes};
 use crate::commitment::{Commitment, FrameKind};
 use crate::hash::Hash;
 use crate::multiproof::{self, TreeProofError};
-use crate::unit::{block_node, root_of_top};
+use crate::unit::{LeafCounts, MAX_ITEMS, block_node, item_leaf, root_of_top};
 use crate::varint::{self, VarintError};
 
 /// The least that a frame takes.
 const MIN_FRAME: usize = Commitment::LENGTH + 1 + MIN_UNIT;
 
-/// The units of one block that are disclosed, and the nodes that prove them in the block's tree.
+/// The units of one block that are disclosed, with the common items that they refer to, and the nodes that prove both in the block's
+/// tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisclosedFrame {
     commitment: Commitment,
     units: Vec<DisclosedUnit>,
+    /// How many common items the block has.
+    item_count: u64,
+    items: Vec<DisclosedItem>,
     nodes: Vec<Hash>,
 }
 
 impl DisclosedFrame {
-    /// Of the block that `commitment` is of, and that has the unit hashes `all`, discloses `units`, in ascending
-    /// order.
+    /// Of the block that `commitment` is of, and whose leaves are `all`, its units and behind them its common items, discloses
+    /// `units` and `items`, each in ascending order.
     ///
     /// # Errors
     /// Where `units` are none, are not in order, or lie beyond `all`. Whether they are the block's is checked when a
@@ -32,11 +36,24 @@ impl DisclosedFrame {
         commitment: Commitment,
         all: &[Hash],
         units: Vec<DisclosedUnit>,
+        items: Vec<DisclosedItem>,
     ) -> Result<Self, TreeProofError> {
-        let positions: Vec<u64> = units.iter().map(|unit| unit.position).collect();
-        let hash = commitment.hash;
-        let nodes = multiproof::prove(all, &positions, |left, right| block_node(hash, left, right))?;
-        Ok(DisclosedFrame { commitment, units, nodes })
+        let item_count = (all.len() as u64).saturating_sub(commitment.units);
+        let mut frame = DisclosedFrame { commitment, units, item_count, items, nodes: Vec::new() };
+        let hash = frame.commitment.hash;
+        frame.nodes =
+            multiproof::prove(all, &frame.positions(), |left, right| block_node(hash, left, right))?;
+        Ok(frame)
+    }
+
+    /// Where what is disclosed stands among the leaves.
+    fn positions(&self) -> Vec<u64> {
+        let items = self.items.iter().map(|item| self.commitment.units + item.position);
+        self.units.iter().map(|unit| unit.position).chain(items).collect()
+    }
+
+    fn leaf_counts(&self) -> LeafCounts {
+        LeafCounts { units: self.commitment.units, items: self.item_count }
     }
 
     /// The frame's commitment.
@@ -49,16 +66,29 @@ impl DisclosedFrame {
         &self.units
     }
 
-    /// Checks that the units have the root that the commitment states, the entries times within those that it states, and the
+    /// How many common items the block has.
+    pub fn item_count(&self) -> u64 {
+        self.item_count
+    }
+
+    /// Those of them that are disclosed, ascending.
+    pub fn items(&self) -> &[DisclosedItem] {
+        &self.items
+    }
+
+    /// Checks that the units and items have the root that the commitment states, the entries times within those that it states, and the
     /// disclosed secrets the commitments that their groups state.
     pub(super) fn verify(&self) -> Result<(), At> {
-        let Commitment { hash, units: count, root, .. } = self.commitment;
+        let Commitment { hash, root, .. } = self.commitment;
         let mut scratch = Vec::new();
-        let known: Vec<(u64, Hash)> =
-            self.units.iter().map(|unit| (unit.position, unit.hash(hash, &mut scratch))).collect();
-        let top = multiproof::root(count, &known, &self.nodes, |left, right| block_node(hash, left, right))
+        let units = self.units.iter().map(|unit| unit.hash(hash, &mut scratch));
+        let items = self.items.iter().map(|item| item_leaf(hash, &item.salt, item.position, &item.bytes));
+        let known: Vec<(u64, Hash)> = self.positions().into_iter().zip(units.chain(items)).collect();
+        let counts = self.leaf_counts();
+        let size = counts.units + counts.items;
+        let top = multiproof::root(size, &known, &self.nodes, |left, right| block_node(hash, left, right))
             .map_err(FrameProblem::Tree)?;
-        if root_of_top(hash, count, &top) != root {
+        if root_of_top(hash, counts, &top) != root {
             return Err(FrameProblem::Root.into());
         }
         self.units.iter().enumerate().try_for_each(|(unit, disclosed)| {
@@ -74,6 +104,14 @@ impl DisclosedFrame {
         for unit in &self.units {
             push_ascending(unit.position, &mut next, out);
             unit.push(&self.commitment, out);
+        }
+        varint::push(self.item_count, out);
+        varint::push(self.items.len() as u64, out);
+        let mut next = 0;
+        for item in &self.items {
+            push_ascending(item.position, &mut next, out);
+            out.extend_from_slice(&item.salt);
+            push_bytes(&item.bytes, out);
         }
         self.nodes.iter().for_each(|node| out.extend_from_slice(node.as_bytes()));
     }
@@ -129,12 +167,36 @@ impl<'a> Disclosure<'a> {
             ])?;
         }
         let units = self.units(&commitment)?;
-        let positions: Vec<u64> = units.iter().map(|unit| unit.position).collect();
-        let count = multiproof::count(commitment.units, &positions).map_err(FrameProblem::Tree)?;
+        let (item_count, items) = self.items(&units)?;
+        let mut frame = DisclosedFrame { commitment, units, item_count, items, nodes: Vec::new() };
+        let counts = frame.leaf_counts();
+        let count = multiproof::count(counts.units + counts.items, &frame.positions());
+        let count = count.map_err(FrameProblem::Tree)?;
         let length = count.checked_mul(Hash::LENGTH).ok_or(FrameProblem::Truncated)?;
         let nodes = self.left.take(length).ok_or(FrameProblem::Truncated)?;
         let (nodes, _) = nodes.as_chunks();
-        Ok(DisclosedFrame { commitment, units, nodes: nodes.iter().map(|node| Hash(*node)).collect() })
+        frame.nodes = nodes.iter().map(|node| Hash(*node)).collect();
+        Ok(frame)
+    }
+
+    /// Takes how many common items the block has, and those that are disclosed with these units.
+    fn items(&mut self, units: &[DisclosedUnit]) -> Result<(u64, Vec<DisclosedItem>), At> {
+        let count = varint::take(&mut self.left.rest).map_err(frame_varint)?;
+        let disclosed = varint::take(&mut self.left.rest).map_err(frame_varint)?;
+        let has_secret = units.iter().filter_map(DisclosedUnit::group).any(|group| group.secret.is_some());
+        first_broken([
+            (count <= MAX_ITEMS as u64, FrameProblem::Items(count)),
+            (disclosed <= count && (has_secret || disclosed == 0), FrameProblem::Items(disclosed)),
+        ])?;
+        let room = self.left.room(disclosed, MIN_ITEM).map_err(|_| FrameProblem::Truncated)?;
+        let mut items = Vec::with_capacity(room);
+        let mut least = 0;
+        for item in 0..room {
+            let taken = self.left.item(least, count).map_err(|problem| At::Item { item, problem })?;
+            least = taken.position + 1;
+            items.push(taken);
+        }
+        Ok((count, items))
     }
 
     /// Checks that nothing is left.

@@ -35,6 +35,9 @@ pub enum ProofError {
     /// A unit is malformed: which of those that are disclosed of the frame, counted from 0.
     #[allow(missing_docs)]
     Unit { frame: u64, unit: usize, problem: UnitProblem },
+    /// A common item is malformed: which of those that are disclosed of the frame, counted from 0.
+    #[allow(missing_docs)]
+    Item { frame: u64, item: usize, problem: UnitProblem },
     /// The frames are not in the tree, or the trees do not agree.
     Tree(TreeProofError),
 }
@@ -65,6 +68,9 @@ pub enum FrameProblem {
     Entries,
     /// It discloses this many units: none, or more than it has.
     Units(u64),
+    /// It has, or discloses, this many common items: more than a block may have, more than it has, or some without a secret that they
+    /// would be for.
+    Items(u64),
     /// Its units do not make a tree.
     Tree(TreeProofError),
     /// Its units do not have the root that its commitment states.
@@ -120,6 +126,7 @@ pub enum UnitProblem {
 pub(super) enum At {
     Frame(FrameProblem),
     Unit { unit: usize, problem: UnitProblem },
+    Item { item: usize, problem: UnitProblem },
 }
 
 impl At {
@@ -127,6 +134,7 @@ impl At {
         match self {
             At::Frame(problem) => ProofError::Frame { frame, problem },
             At::Unit { unit, problem } => ProofError::Unit { frame, unit, problem },
+            At::Item { item, problem } => ProofError::Item { frame, item, problem },
         }
     }
 }
@@ -153,6 +161,7 @@ impl fmt::Display for ProofError {
             Self::LeftOver(length) => write!(f, "the disclosure has {length} bytes after its last frame"),
             Self::Frame { frame, problem } => write!(f, "frame {frame}: {problem}"),
             Self::Unit { frame, unit, problem } => write!(f, "frame {frame}, unit {unit}: {problem}"),
+            Self::Item { frame, item, problem } => write!(f, "frame {frame}, common item {item}: {problem}"),
             Self::Tree(error) => write!(f, "{error}"),
         }
     }
@@ -172,6 +181,12 @@ impl fmt::Display for FrameProblem {
             Self::OtherHash => write!(f, "it is hashed otherwise than the frame before it"),
             Self::Entries => write!(f, "its entries do not come after those of the frame before it"),
             Self::Units(units) => write!(f, "it discloses {units} units, none or more than it has"),
+            Self::Items(items) => {
+                write!(
+                    f,
+                    "it has or discloses {items} common items, more than there can be or than a disclosed secret is for"
+                )
+            }
             Self::Tree(error) => write!(f, "{error}"),
             Self::Root => write!(f, "what is disclosed does not have the root that was committed to"),
             Self::NoEvent(kind) => write!(f, "it is of kind {kind:?}, not an event"),

@@ -21,6 +21,17 @@ pub struct DisclosedUnit {
     pub content: UnitContent,
 }
 
+/// A common item of a block that is disclosed: a word or a shape that a disclosed group refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisclosedItem {
+    /// Its position among the block's common items.
+    pub position: u64,
+    /// The salt of its leaf.
+    pub salt: [u8; SALT_LENGTH],
+    /// The item, with what kind it is.
+    pub bytes: Vec<u8>,
+}
+
 /// What a disclosed unit is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitContent {
@@ -163,7 +174,7 @@ pub(super) fn push_ascending(number: u64, next: &mut u64, out: &mut Vec<u8>) {
     *next = number.wrapping_add(1);
 }
 
-fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+pub(super) fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     varint::push(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }

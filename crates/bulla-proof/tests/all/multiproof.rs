@@ -2,10 +2,14 @@ use crate::tree::recursive_root;
 use crate::vectors::{hash, hash_id, items, number, read, text};
 use bulla_proof::multiproof::{self, TreeProofError};
 use bulla_proof::tree::{MAX_SIZE, leaf_hash, node_hash};
-use bulla_proof::unit::{block_node, root_of_top};
+use bulla_proof::unit::{LeafCounts, block_node, root_of_top};
 use bulla_proof::{Hash, HashId};
 use proptest::prelude::*;
 use proptest::sample::Index;
+
+fn only_units(units: u64) -> LeafCounts {
+    LeafCounts { units, items: 0 }
+}
 
 #[test]
 fn multi_proofs_are_as_the_vectors_say() {
@@ -20,7 +24,7 @@ fn multi_proofs_are_as_the_vectors_say() {
         let known = at(&leaves, &positions);
         let top = multiproof::root(size, &known, &nodes, node).unwrap();
         assert_eq!(top.to_string(), text(vector, "top"));
-        assert_eq!(root_of_top(id, size, &top).to_string(), text(vector, "block_root"));
+        assert_eq!(root_of_top(id, only_units(size), &top).to_string(), text(vector, "block_root"));
     }
 }
 
@@ -237,8 +241,8 @@ fn both_hashes_of_blocks_are_provable() {
         let units: Vec<Hash> = (0..77_u8).map(|unit| id.hash(&[&[unit]])).collect();
         let nodes = multiproof::prove(&units, &[5, 6, 76], node).unwrap();
         let top = multiproof::root(77, &at(&units, &[5, 6, 76]), &nodes, node).unwrap();
-        let root = bulla_proof::block_root(id, &mut units.clone());
-        assert_eq!(root_of_top(id, 77, &top), root);
-        assert_ne!(root_of_top(id, 78, &top), root);
+        let root = bulla_proof::block_root(id, &mut units.clone(), 0);
+        assert_eq!(root_of_top(id, only_units(77), &top), root);
+        assert_ne!(root_of_top(id, only_units(78), &top), root);
     }
 }

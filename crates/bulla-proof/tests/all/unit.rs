@@ -17,7 +17,7 @@ fn block_roots_are_as_the_vectors_say() {
     for vector in items(&read("units.json")["roots"]) {
         let mut units: Vec<Hash> =
             items(&vector["units"]).iter().map(|unit| hash(unit.as_str().unwrap())).collect();
-        assert_eq!(block_root(hash_id(vector), &mut units).to_string(), text(vector, "root"));
+        assert_eq!(block_root(hash_id(vector), &mut units, 0).to_string(), text(vector, "root"));
         assert!(units.is_empty());
     }
 }
@@ -28,7 +28,7 @@ fn level_by_level_is_the_recursive_tree_at_every_width() {
     for count in 0..=units.len() {
         let units = &units[..count];
         for id in HashId::ALL.into_iter().take(if count < 40 { 2 } else { 1 }) {
-            assert_eq!(block_root(id, &mut units.to_vec()), recursive_root(id, units), "{count}");
+            assert_eq!(block_root(id, &mut units.to_vec(), 0), recursive_root(id, units), "{count}");
         }
     }
 }
@@ -64,5 +64,5 @@ fn recursive_root(id: HashId, units: &[Hash]) -> Hash {
             }
         }
     }
-    id.hash(&[&[2], &(units.len() as u64).to_le_bytes(), top(id, units).as_bytes()])
+    id.hash(&[&[2], &(units.len() as u64).to_le_bytes(), &[0; 8], top(id, units).as_bytes()])
 }

@@ -42,6 +42,7 @@ pub struct Init {
     fields: Vec<(String, String)>,
     erasure: bool,
     erasure_key: Option<VerifierKey>,
+    common: Option<u32>,
     heartbeat: Option<Duration>,
     extra: Vec<(String, String)>,
 }
@@ -76,6 +77,7 @@ impl Default for Init {
             fields: Vec::new(),
             erasure: true,
             erasure_key: None,
+            common: Some(config::DEFAULT_COMMON),
             heartbeat: None,
             extra: Vec::new(),
         }
@@ -121,6 +123,14 @@ impl Init {
         self
     }
 
+    /// In how many groups of a block, no two of which have a data subject in common, a word or a shape of personal fields has to occur
+    /// before it stands once in the part that they share, from 8 to 65,536 (default: 16); `None` where nothing is ever shared. What is
+    /// shared outlives an erasure. A log never changes in this.
+    pub fn common(mut self, groups: Option<u32>) -> Self {
+        self.common = groups;
+        self
+    }
+
     /// Has the log promise that no more than this (1 s to 24 h) passes until the writer commits an epoch or an event, so
     /// that whoever reads a copy of the log can tell whether that has stopped to follow (default: it promises nothing).
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
@@ -139,7 +149,7 @@ impl Init {
     /// # Errors
     /// Whatever was made is removed again. `Refused` where either directory has something in it, `Locked` where somebody else is
     /// making a log in it, `Invalid` for a recipient or origin that is none, and for
-    /// a rule that is none or that its field cannot have or a heartbeat out of its limits, `Unavailable` where a file cannot be written.
+    /// a rule that is none or that its field cannot have or a heartbeat or `common` out of its limits, `Unavailable` where a file cannot be written.
     pub fn create(self, directory: impl AsRef<Path>) -> Result<Created> {
         let keys = default_keys(directory.as_ref());
         self.create_with_keys(directory, keys)
@@ -165,6 +175,7 @@ impl Init {
         let signing = SigningKey::from_seed(&origin, &Zeroizing::new(random(&*environment.random)?))?;
         let fields = rules(&self.fields)?;
         self.heartbeat.map_or(Ok(()), config::check_heartbeat)?;
+        self.common.map_or(Ok(None), |groups| config::parse_common(&groups.to_string()))?;
         check_extra(&self.extra)?;
         for recipient in &self.recipients {
             recipients::check_recipient(recipient)?;
@@ -200,8 +211,8 @@ impl Init {
             given => given.filter(|_| self.erasure),
         };
         let verifier_key = signing.verifier();
-        let text =
-            config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure_key.as_ref())?;
+        let erasure = erasure_key.as_ref().map(|key| (key, self.common));
+        let text = config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure)?;
         let text = config::edit::set_heartbeat(&text, self.heartbeat)?;
         let text = config::edit::add_extra(&text, &self.extra)?;
         let (config, _) = config::parse(text.as_bytes())?;

@@ -29,6 +29,10 @@ pub use fields::{FieldRules, Rule};
 pub const FILE: &str = "bulla.toml";
 /// The file that is locked to change `bulla.toml`. It is a file of its own, since `bulla.toml` is replaced by a rename.
 pub(crate) const LOCK: &str = "bulla.toml.lock";
+/// What a new log has for [`LogConfig::common`].
+pub(crate) const DEFAULT_COMMON: u32 = 16;
+/// Its limits. Somebody who has fewer accounts than the least would learn too much by planting a word in them.
+const COMMON: RangeInclusive<u32> = 8..=65_536;
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 20;
 
@@ -53,6 +57,9 @@ pub struct LogConfig {
     pub erasure: bool,
     /// The key that orders erasures are signed with, where any can be ordered.
     pub erasure_key: Option<VerifierKey>,
+    /// In how many groups of a block a word or a shape has to occur, no two of which have a data subject in common, before it stands
+    /// once in the part that they share; in none where there is no such part.
+    pub common: Option<u32>,
     /// How much time passes at most until the writer commits an epoch or an event, where the log promises that. Who
     /// controls the storage must not be able to take that back, so it is no setting.
     pub heartbeat: Option<Duration>,
@@ -82,6 +89,7 @@ struct LogTable {
     #[serde(default)]
     erasure: Erasure,
     erasure_key: Option<String>,
+    common: Option<Common>,
     heartbeat: Option<String>,
     #[serde(flatten)]
     extra: BTreeMap<String, toml::Value>,
@@ -94,6 +102,14 @@ enum Erasure {
     On,
     #[default]
     Off,
+}
+
+/// `common`, off where it is not said.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Common {
+    Groups(u64),
+    Off(String),
 }
 
 #[derive(Deserialize)]
@@ -254,6 +270,14 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     let erasure_key = table.erasure_key.map(|key| key.parse::<VerifierKey>()).transpose();
     let erasure_key = erasure_key.map_err(|error| Error::invalid(format!("`erasure_key`: {error}")))?;
     let heartbeat = table.heartbeat.as_deref().map(parse_heartbeat).transpose()?;
+    let common = match &table.common {
+        None => None,
+        Some(Common::Groups(groups)) => parse_common(&groups.to_string())?,
+        Some(Common::Off(text)) if text == "off" => None,
+        Some(Common::Off(text)) => {
+            return Err(Error::invalid(format!("`common` is \"{text}\": it may be \"off\" or a number")));
+        }
+    };
     let mut fields = FieldRules::default();
     for (field, rule) in &table.fields {
         fields.set(field, rule).map_err(|error| Error::invalid(format!("`{}`: {error}", fields::HEADER)))?;
@@ -274,6 +298,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         fields,
         erasure: table.erasure == Erasure::On,
         erasure_key,
+        common,
         heartbeat,
         extra,
         digest: sha256(&[log.as_bytes()]),
@@ -302,6 +327,26 @@ pub(crate) fn parse_settings(text: &str) -> Result<Options> {
     let parsed = toml::from_str::<SettingsPart>(text);
     let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());
     parsed.map(|part| part.settings).map_err(invalid)
+}
+
+/// In how many groups what is common occurs at least, as a person writes it: `16`, or `off`.
+///
+/// # Errors
+/// `Invalid` where it is neither, or out of its limits.
+pub fn parse_common(text: &str) -> Result<Option<u32>> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let groups = text.parse().ok().filter(|groups| COMMON.contains(groups));
+    let (least, most) = (COMMON.start(), COMMON.end());
+    groups.map(Some).ok_or_else(|| {
+        Error::invalid(format!("`common` is `{text}`: it may be off, or from {least} to {most}"))
+    })
+}
+
+/// As [`parse_common`] reads it.
+pub fn format_common(common: Option<u32>) -> String {
+    common.map_or_else(|| "off".to_owned(), |groups| groups.to_string())
 }
 
 /// A heartbeat as a person writes it: `60 s`, `10 min`.
@@ -367,12 +412,15 @@ pub(crate) fn render(
     hash: HashId,
     recipients: &[String],
     fields: &FieldRules,
-    erasure: Option<&VerifierKey>,
+    erasure: Option<(&VerifierKey, Option<u32>)>,
 ) -> Result<String> {
     let mut text = String::new();
     let recipients = array(recipients);
     let erasure = match erasure {
-        Some(key) => format!("erasure = \"on\"\nerasure_key = {}", quote(&key.to_string())),
+        Some((key, common)) => {
+            let common = common.map_or_else(|| quote("off"), |groups| groups.to_string());
+            format!("erasure = \"on\"\nerasure_key = {}\ncommon = {common}", quote(&key.to_string()))
+        }
         None => "erasure = \"off\"".to_owned(),
     };
     let fields = match fields.is_empty() {

@@ -4,7 +4,7 @@
 
 use super::sealed::LogIdentity;
 use bulla_columns::account::Task;
-use bulla_columns::{Encoder, Groups, PERSONAL, Partition};
+use bulla_columns::{Encoder, Groups, Items, PERSONAL, Partition};
 use bulla_crypto::environment::{AesGcm, Cipher};
 use bulla_crypto::group::{GroupKey, GroupSecret};
 use bulla_crypto::hashing::BulkHasher;
@@ -13,7 +13,9 @@ use bulla_proof::entry::RawRow;
 use bulla_proof::hash::Hash;
 use bulla_proof::unit::{self, CODEC_ROW, GroupContent};
 use bulla_store::{Error, Result};
+use foldhash::fast::RandomState;
 use smallvec::SmallVec;
+use std::collections::HashSet;
 
 /// Which entries of a block form which group, and the keys of the groups: what sealing is given.
 pub(crate) struct Grouping {
@@ -23,6 +25,8 @@ pub(crate) struct Grouping {
     pub(crate) sets: Vec<SubjectSet>,
     /// Presence bits of the fields that are encrypted for the group.
     pub(crate) personal: u16,
+    /// In how many groups what they have in common has to occur, or 0.
+    pub(crate) common: u32,
 }
 
 /// The data subjects of one group.
@@ -34,10 +38,29 @@ pub(crate) struct SubjectSet {
 
 impl Grouping {
     /// No entry is in a group.
-    pub(crate) const NONE: Grouping = Grouping { member: Vec::new(), sets: Vec::new(), personal: PERSONAL };
+    pub(crate) const NONE: Grouping =
+        Grouping { member: Vec::new(), sets: Vec::new(), personal: PERSONAL, common: 0 };
 
     pub(crate) fn partition(&self) -> Partition<'_> {
         Partition { member: &self.member, groups: self.sets.len(), personal: self.personal }
+    }
+
+    /// Of each group whether it counts for what is common: no two that do have a data subject in common. All of one person do, and of
+    /// the others those in their order that have nobody in common with one that does.
+    fn counted(&self) -> Vec<bool> {
+        let mut counted = self.sets.iter().map(|set| set.numbers.len() == 1).collect::<Vec<_>>();
+        if !counted.contains(&false) {
+            return counted;
+        }
+        let singles = self.sets.iter().filter(|set| set.numbers.len() == 1);
+        let mut met = singles.map(|set| set.numbers[0]).collect::<HashSet<u64, RandomState>>();
+        for (counted, set) in counted.iter_mut().zip(&self.sets) {
+            if !*counted && set.numbers.iter().all(|number| !met.contains(number)) {
+                met.extend(&set.numbers);
+                *counted = true;
+            }
+        }
+        counted
     }
 }
 
@@ -103,12 +126,13 @@ pub(crate) fn encrypt(
 ) -> Result<()> {
     let mut text = Vec::new();
     groups.begin(grouping.personal);
+    let of_group = |group: usize| members.of(group).iter().map(|&row| rows[row as usize]);
+    let no_row = |error: EntryError| Error::invalid(error.to_string());
+    let all = (0..).zip(grouping.counted()).map(|(group, counted)| (of_group(group), counted));
+    encoder.survey_groups(all, grouping.personal, grouping.common).map_err(no_row)?;
     for (group, set) in grouping.sets.iter().enumerate() {
         text.clear();
-        let of_group = members.of(group).iter().map(|&row| rows[row as usize]);
-        encoder
-            .encode_group(of_group, grouping.personal, &mut text)
-            .map_err(|error| Error::invalid(error.to_string()))?;
+        encoder.encode_group(of_group(group), grouping.personal, &mut text).map_err(no_row)?;
         encoder.account().turn_to(Some(Task::Encrypt));
         groups.push(&set.numbers, set.key.commitment, |ciphertexts| {
             cipher.seal(&set.key.key, 0, &[], &mut text)?;
@@ -188,19 +212,27 @@ pub(crate) struct Leaves<'a, R, G> {
     pub(crate) group: G,
     pub(crate) members: &'a Members,
     pub(crate) groups: &'a Groups,
+    pub(crate) items: &'a Items,
 }
 
 impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, G> {
-    /// The units, in place of what `units` held: a row's, or a group's in the place of its first row.
-    pub(crate) fn hash(&self, hasher: &mut BulkHasher, units: &mut Vec<Hash>) {
-        units.clear();
+    /// The leaves, in place of what `leaves` held: units, a row's, or a group's in the place of its first row; and behind them the
+    /// common items.
+    pub(crate) fn hash(&self, hasher: &mut BulkHasher, leaves: &mut Vec<Hash>) {
+        leaves.clear();
         let mut salts = self.salts.as_chunks().0.iter();
+        let mut items = (0..).zip(self.items.iter());
         let (mut rows, mut met) = (0..self.entries, 0);
         let entry = |row: usize| self.first_entry + row as u64;
         let next = |beginning: &mut Vec<u8>| {
             // A group stands where its first row does; its other rows come with that.
             let row = rows.find(|&row| (self.group)(row).is_none_or(|group| group >= met));
-            let (row, salt) = row.zip(salts.next())?;
+            let salt = salts.next()?;
+            let Some(row) = row else {
+                let (position, item) = items.next()?;
+                beginning.extend_from_slice(&unit::item_head(salt, position));
+                return Some(item);
+            };
             let Some(group) = (self.group)(row) else {
                 beginning.extend_from_slice(&unit::row_head(salt, CODEC_ROW, entry(row)));
                 return Some((self.row)(row));
@@ -215,6 +247,6 @@ impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, 
             beginning.extend_from_slice(content.commitment.as_bytes());
             Some(&[])
         };
-        hasher.each(self.identity.hash, next, units);
+        hasher.each(self.identity.hash, next, leaves);
     }
 }

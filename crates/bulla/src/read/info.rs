@@ -34,6 +34,8 @@ pub struct Info {
     pub fields: FieldRules,
     /// Whether personal fields are encrypted for each set of data subjects, so that they can be erased.
     pub erasure: bool,
+    /// In how many groups of a block what they have in common has to occur, where they share it: see [`crate::Init::common`].
+    pub common: Option<u32>,
     /// The key that orders to erase are signed with.
     pub erasure_key: Option<VerifierKey>,
     /// Entry numbers given so far, lost entries included.
@@ -96,6 +98,7 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         recipients: config.recipients,
         fields: config.fields,
         erasure: config.erasure,
+        common: config.common,
         erasure_key: config.erasure_key,
         entries: last.as_ref().map_or(0, |last| last.first_entry + last.entries),
         tree_size: size,

@@ -6,7 +6,7 @@
 //! groups would decompress to.
 
 use crate::format::groups::{decrypt, merge};
-use bulla_columns::{Decoder, Fault, ROW_OVERHEAD, Rows};
+use bulla_columns::{Decoder, Fault, Items, ROW_OVERHEAD, Rows};
 use bulla_proof::Entry;
 use bulla_proof::entry::MAX_ROW;
 use bulla_proof::group::GroupSecret;
@@ -108,6 +108,13 @@ impl Opener {
         self.rows.clear();
         self.order.clear();
         let mut declared = declared(frame);
+        let has_secret = frame.units().iter().any(|unit| with_secret(unit).is_some());
+        if has_secret {
+            let items = frame.items().iter().map(|item| (item.position, &item.bytes[..]));
+            let items = Items::some(frame.item_count(), items);
+            self.decoder
+                .set_items(items.map_err(|error| in_frame(frame, &format!("its common items: {error}")))?);
+        }
         for (index, unit) in frame.units().iter().enumerate() {
             if let Some((group, secret)) = with_secret(unit) {
                 let opened = self.open_group(group, secret, &mut declared);
@@ -116,6 +123,13 @@ impl Opener {
             }
             let entries = unit.entries().iter().enumerate();
             self.order.extend(entries.map(|(at, entry)| (entry.number, Source::Disclosed(index, at))));
+        }
+        let disclosed = frame.items().iter().map(|item| item.position);
+        if has_secret && !disclosed.eq(self.decoder.used_items().map(|item| item as u64)) {
+            return Err(in_frame(
+                frame,
+                "it discloses a common item that no group refers to whose secret it discloses",
+            ));
         }
         // The entries of a group lie among those of other units.
         self.order.sort_unstable();
@@ -164,6 +178,10 @@ impl Opener {
             Ok(Disclosed { number, entry, withheld })
         })
     }
+}
+
+fn in_frame(frame: &DisclosedFrame, problem: &str) -> Error {
+    Error::tampered(format!("frame {}: {problem}", frame.commitment().frame))
 }
 
 /// A unit's group, and the secret that opens it.

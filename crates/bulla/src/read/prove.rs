@@ -72,7 +72,7 @@ impl Reader {
             frame.map(|frame| (disclose::others(&frame, rows), frame))
         };
         let read = reading.read(query, Delivery::Discardable, of_block, |disclosed| {
-            let (others_of_block, frame) = disclosed.map_err(|error| impossible(&error))?;
+            let (others_of_block, frame) = disclosed?;
             others.extend(others_of_block);
             frames.push(frame);
             Ok(())

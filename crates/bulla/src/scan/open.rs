@@ -8,7 +8,7 @@ use crate::scan::erasures::Erasures;
 use crate::scan::finding::FindingKind;
 use crate::scan::located::{Unreadable, Verified};
 use crate::scan::redaction::Redaction;
-use bulla_columns::{Decoder, Groups, Rows};
+use bulla_columns::{Decoder, Groups, Items, Rows};
 use bulla_crypto::environment::{AesGcm, Cipher};
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
@@ -16,7 +16,7 @@ use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::commitment::{Commitment, FrameKind, whole_second};
 use bulla_proof::hash::Hash;
 use bulla_proof::unit::SALT_LENGTH;
-use bulla_store::Result;
+use bulla_store::{Error, Result};
 use foldhash::fast::RandomState;
 use names::{Named, Names};
 use std::collections::HashSet;
@@ -39,7 +39,7 @@ pub(crate) struct BlockOpener {
     secrets: Vec<Result<GroupSecret, Redaction>>,
     salts: Vec<u8>,
     hasher: BulkHasher,
-    units: Vec<Hash>,
+    leaves: Vec<Hash>,
 }
 
 /// Which groups of a block to open.
@@ -203,6 +203,27 @@ impl BlockOpener {
         self.secrets[self.decoder.groups().of_row(row)?].as_ref().err().copied()
     }
 
+    /// The positions of the common items that these groups refer to, ascending. One that was not opened refers to none that anybody
+    /// could tell.
+    ///
+    /// # Errors
+    /// None, of groups that were opened.
+    pub(crate) fn items_of(&self, groups: &[usize]) -> Result<Vec<usize>> {
+        let (mut decoder, mut pieces) = (Decoder::new(), Rows::default());
+        decoder.set_items(self.items().clone());
+        for &group in groups {
+            let Ok(secret) = &self.secrets[group] else { continue };
+            let content = self.decoder.groups().content(group);
+            let (fields, entries) = (content.personal, self.members.of(group).len());
+            let text = decrypt(secret, &content).map_err(Error::tampered)?;
+            let mut left = self.decoder.left();
+            decoder
+                .decode_group(&text, entries, fields, &mut left, &mut pieces)
+                .map_err(|error| Error::tampered(error.to_string()))?;
+        }
+        Ok(decoder.used_items().collect())
+    }
+
     /// The rows of a group, ascending.
     ///
     /// # Panics
@@ -229,16 +250,22 @@ impl BlockOpener {
         &self.rows
     }
 
-    /// The units of the block opened last, and their salts, which [`BlockOpener::check_units`] has derived.
-    pub(crate) fn units(&self, commitment: &Commitment) -> (Vec<Hash>, &[[u8; SALT_LENGTH]]) {
-        let mut units = Vec::with_capacity(self.salts.len() / SALT_LENGTH);
-        self.hash_units(commitment, &mut BulkHasher::default(), &mut units);
-        (units, self.salts.as_chunks().0)
+    /// The common items of the block opened last.
+    pub(crate) fn items(&self) -> &Items {
+        self.decoder.items()
     }
 
-    fn hash_units(&self, commitment: &Commitment, hasher: &mut BulkHasher, units: &mut Vec<Hash>) {
+    /// The leaves of the block opened last, units and behind them common items, and their salts, which
+    /// [`BlockOpener::check_units`] has derived.
+    pub(crate) fn leaves(&self, commitment: &Commitment) -> (Vec<Hash>, &[[u8; SALT_LENGTH]]) {
+        let mut leaves = Vec::with_capacity(self.salts.len() / SALT_LENGTH);
+        self.hash_leaves(commitment, &mut BulkHasher::default(), &mut leaves);
+        (leaves, self.salts.as_chunks().0)
+    }
+
+    fn hash_leaves(&self, commitment: &Commitment, hasher: &mut BulkHasher, leaves: &mut Vec<Hash>) {
         let groups = self.decoder.groups();
-        let leaves = Leaves {
+        let block = Leaves {
             identity: LogIdentity { log: commitment.log_id, hash: commitment.hash },
             first_entry: commitment.first_entry,
             entries: self.rows.len(),
@@ -247,8 +274,9 @@ impl BlockOpener {
             group: |row| groups.of_row(row),
             members: &self.members,
             groups,
+            items: self.items(),
         };
-        leaves.hash(hasher, units);
+        block.hash(hasher, leaves);
     }
 
     /// Whether the units of the block opened last have the root in its commitment.
@@ -258,13 +286,14 @@ impl BlockOpener {
         keys: &EpochKeys,
     ) -> Result<(), Unreadable> {
         let units = self.rows.len() - self.members.len() + self.secrets.len();
-        if keys.salts(commitment.frame, units, &mut self.salts).is_err() {
+        let items = self.items().len();
+        if keys.salts(commitment.frame, units, items, &mut self.salts).is_err() {
             return Err(mismatch("the salts could not be derived"));
         }
-        let (mut hasher, mut hashes) = (take(&mut self.hasher), take(&mut self.units));
-        self.hash_units(commitment, &mut hasher, &mut hashes);
-        let root = hasher.block_root(commitment.hash, &mut hashes);
-        (self.hasher, self.units) = (hasher, hashes);
+        let (mut hasher, mut hashes) = (take(&mut self.hasher), take(&mut self.leaves));
+        self.hash_leaves(commitment, &mut hasher, &mut hashes);
+        let root = hasher.block_root(commitment.hash, &mut hashes, items);
+        (self.hasher, self.leaves) = (hasher, hashes);
         match root == commitment.root && commitment.units == units as u64 {
             true => Ok(()),
             false => Err(mismatch("the block's entries do not have the root in its commitment")),

@@ -5,7 +5,7 @@ use crate::format::sealed::{FrameNumbers, LogIdentity, Sealed};
 use crate::index::Tokens;
 use crate::write::stage::buffer::ROW_PREFIX;
 use bulla_columns::account::{Account, Task};
-use bulla_columns::{Compression, Encoder, Groups, padme};
+use bulla_columns::{Compression, Encoder, Groups, Items, padme};
 use bulla_crypto::environment::Cipher;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::hashing::BulkHasher;
@@ -25,7 +25,7 @@ pub(crate) struct BlockSealer {
     /// The body before it is padded and encrypted.
     encoded: Vec<u8>,
     hasher: BulkHasher,
-    units: Vec<Hash>,
+    leaves: Vec<Hash>,
     salts: Vec<u8>,
     groups: Groups,
     members: Members,
@@ -41,7 +41,7 @@ impl BlockSealer {
             encoder,
             encoded: Vec::new(),
             hasher: BulkHasher::default(),
-            units: Vec::new(),
+            leaves: Vec::new(),
             salts: Vec::new(),
             groups: Groups::default(),
             members: Members::default(),
@@ -87,7 +87,9 @@ impl BlockSealer {
         }
         self.account().turn_to(Some(Task::Hash));
         let units = rows.len() - self.members.len() + partition.groups;
-        keys.salts(numbers.frame, units, &mut self.salts)?;
+        // The encoder has those of the last block that had groups.
+        let items = if partition.groups > 0 { self.encoder.items() } else { &Items::NONE };
+        keys.salts(numbers.frame, units, items.len(), &mut self.salts)?;
         let leaves = Leaves {
             identity,
             first_entry: numbers.first_entry,
@@ -97,9 +99,10 @@ impl BlockSealer {
             group: of_row,
             members: &self.members,
             groups: &self.groups,
+            items,
         };
-        leaves.hash(&mut self.hasher, &mut self.units);
-        let root = self.hasher.block_root(identity.hash, &mut self.units);
+        leaves.hash(&mut self.hasher, &mut self.leaves);
+        let root = self.hasher.block_root(identity.hash, &mut self.leaves, items.len());
         self.account().turn_to(Some(Task::Encode));
         let padded = padme(self.encoded.len());
         // The body stays in memory until it is committed, so it has no more room than it needs.

@@ -27,7 +27,7 @@ fn what_was_appended_is_counted() {
         let payload =
             format!("{:x}", u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
         let subject = format!("user_{}", number % 7);
-        let entry = Entry::new("read", "here").subject(&subject).payload(&payload);
+        let entry = Entry::new("read", "here").subject(&subject).purpose(&payload).payload(&payload);
         bytes += entry.measure().unwrap() as u64 + 4;
         producer.append(&entry).unwrap();
         if number % 1000 == 0 {

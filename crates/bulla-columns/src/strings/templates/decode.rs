@@ -203,7 +203,7 @@ impl TemplateDecoder {
         let literals: u64 = self.shapes.iter().map(|shape| shape.literal * shape.strings).sum();
         let slots = self.columns.iter().map(|Column { kind, count, values }| match kind {
             Kind::Word => values.iter().map(|&word| u64::from(Span::unpack(word).length)).sum(),
-            Kind::Decimal => values.iter().map(|&value| decimal_length(value) as u64).sum(),
+            Kind::Decimal => values.iter().map(|&value| u64::from(decimal_length(value))).sum(),
             Kind::Hexadecimal { digits, .. } => count * u64::from(*digits),
         });
         literals + slots.sum::<u64>()
@@ -248,7 +248,7 @@ impl TemplateDecoder {
                 length
             }
             Kind::Decimal => {
-                let length = decimal_length(value);
+                let length = usize::from(decimal_length(value));
                 write_decimal(value, &mut room[..length]);
                 length
             }

@@ -6,26 +6,31 @@ use std::hash::{BuildHasher, Hasher};
 
 /// Strings, one after the other. Holds only memory to be used again.
 #[derive(Default)]
-pub(super) struct Strings {
+pub(crate) struct Strings {
     text: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl Strings {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
     }
 
     #[inline]
-    pub(super) fn get(&self, number: usize) -> &[u8] {
+    pub(crate) fn get(&self, number: usize) -> &[u8] {
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         &self.text[start..self.ends[number]]
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Adds a string, and returns its number.
     #[inline]
-    pub(super) fn add(&mut self, string: &[u8]) -> usize {
+    pub(crate) fn add(&mut self, string: &[u8]) -> usize {
         self.text.extend_from_slice(string);
         self.ends.push(self.text.len());
         self.ends.len() - 1
@@ -34,31 +39,31 @@ impl Strings {
 
 /// Strings that are looked up by their hash. Holds only memory to be used again.
 #[derive(Default)]
-pub(super) struct Distinct {
+pub(crate) struct Distinct {
     table: Table,
     strings: Strings,
 }
 
 impl Distinct {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.table.clear();
         self.strings.clear();
     }
 
     #[inline]
-    pub(super) fn get(&self, number: usize) -> &[u8] {
+    pub(crate) fn get(&self, number: usize) -> &[u8] {
         self.strings.get(number)
     }
 
     /// Whether a string has that number.
     #[inline]
-    pub(super) fn is(&self, number: usize, string: &[u8]) -> bool {
+    pub(crate) fn is(&self, number: usize, string: &[u8]) -> bool {
         is_same(self.get(number), string)
     }
 
     /// The number of a string, which is the next one where it is new; `None` where the table does not take it.
     #[inline]
-    pub(super) fn number(&mut self, string: &[u8]) -> Option<usize> {
+    pub(crate) fn number(&mut self, string: &[u8]) -> Option<usize> {
         const HASH: FixedState = FixedState::with_seed(0x7368_6170_6573);
         let mut hasher = HASH.build_hasher();
         hasher.write(string);
@@ -66,7 +71,7 @@ impl Distinct {
         let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Distinct { table, strings } = self;
         let number = table.number(hash, |number| is_same(strings.get(number), string))?;
-        if number == strings.ends.len() {
+        if number == strings.len() {
             strings.add(string);
         }
         Some(number)

@@ -66,24 +66,30 @@ impl Kind {
 
 /// The value of a run of decimal digits, if it is not too long.
 #[inline]
-pub(super) fn decimal(run: &[u8]) -> Option<u64> {
+pub(crate) fn decimal(run: &[u8]) -> Option<u64> {
     let shorter = SHORTER[..=MOST_DECIMAL].get(run.len())?;
     Some(shorter + run.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
 }
 
 /// How many digits a value of a decimal column has.
 #[inline]
-pub(super) fn decimal_length(value: u64) -> usize {
+pub(crate) fn decimal_length(value: u64) -> u8 {
     let mut digits = 1;
     while digits < MOST_DECIMAL && value >= SHORTER[digits + 1] {
         digits += 1;
     }
-    digits
+    digits.to_le_bytes()[0]
+}
+
+/// How many runs of fewer decimal digits there are: of the values of a run of so many digits the first.
+#[inline]
+pub(crate) fn shorter(digits: u8) -> u64 {
+    SHORTER[usize::from(digits)]
 }
 
 /// Writes the run of digits of a value, as long as [`decimal_length`] says.
 #[inline]
-pub(super) fn write_decimal(value: u64, run: &mut [u8]) {
+pub(crate) fn write_decimal(value: u64, run: &mut [u8]) {
     let mut rest = value - SHORTER[run.len()];
     for digit in run.iter_mut().rev() {
         *digit = b'0' + (rest % 10).to_le_bytes()[0];
@@ -93,7 +99,7 @@ pub(super) fn write_decimal(value: u64, run: &mut [u8]) {
 
 /// The value of hexadecimal digits, of which there are at most sixteen.
 #[inline]
-pub(super) fn hexadecimal(run: &[u8]) -> u64 {
+pub(crate) fn hexadecimal(run: &[u8]) -> u64 {
     const ALL: u128 = u128::MAX / 0xff;
     let mut digits = [b'0'; MOST_HEXADECIMAL];
     digits[MOST_HEXADECIMAL - run.len()..].copy_from_slice(run);
@@ -108,7 +114,7 @@ pub(super) fn hexadecimal(run: &[u8]) -> u64 {
 }
 
 #[inline]
-pub(super) fn write_hexadecimal(value: u64, upper: bool, run: &mut [u8]) {
+pub(crate) fn write_hexadecimal(value: u64, upper: bool, run: &mut [u8]) {
     let digits = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
     let mut rest = value;
     for digit in run.iter_mut().rev() {
@@ -123,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn decimal_again(value: u64) -> String {
-        let mut run = vec![0; decimal_length(value)];
+        let mut run = vec![0; decimal_length(value).into()];
         write_decimal(value, &mut run);
         String::from_utf8(run).unwrap()
     }

@@ -17,6 +17,8 @@ mod tests;
 mod write;
 
 pub(super) use decode::{Source, TemplateDecoder};
+pub(crate) use distinct::{Distinct, Strings};
+pub(crate) use kind::{decimal, decimal_length, hexadecimal, shorter, write_decimal, write_hexadecimal};
 pub(super) use write::Templates;
 
 /// The most shapes, and the most columns.

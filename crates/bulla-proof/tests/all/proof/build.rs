@@ -119,7 +119,8 @@ fn nothing_is_built_that_does_not_verify() {
     let disclosed = |change: &dyn Fn(&mut Vec<bulla_proof::DisclosedUnit>)| {
         let mut units = world.frames[1].units[1..3].to_vec();
         change(&mut units);
-        let frame = DisclosedFrame::new(world.frames[1].commitment.clone(), &world.frames[1].hashes, units)?;
+        let frame =
+            DisclosedFrame::new(world.frames[1].commitment.clone(), &world.frames[1].hashes, units, vec![])?;
         Ok(build(&note, nodes(&[1]), vec![frame]))
     };
     let of_unit = |unit, problem| Ok(Err(ProofError::Unit { frame: number, unit, problem }));
@@ -143,11 +144,13 @@ fn nothing_is_built_that_does_not_verify() {
         world.frames[1].commitment.clone(),
         hashes,
         vec![world.frames[1].units[0].clone()],
+        vec![],
     );
     assert!(build(&note, nodes(&[1]), vec![frame.unwrap()]).is_err());
     // A commitment that is none.
     let commitment = Commitment { latest: 0, ..world.frames[1].commitment.clone() };
-    let frame = DisclosedFrame::new(commitment, &world.frames[1].hashes, world.frames[1].units[..1].to_vec());
+    let frame =
+        DisclosedFrame::new(commitment, &world.frames[1].hashes, world.frames[1].units[..1].to_vec(), vec![]);
     assert!(matches!(
         build(&note, nodes(&[1]), vec![frame.unwrap()]),
         Err(ProofError::Frame { frame: 1, .. })

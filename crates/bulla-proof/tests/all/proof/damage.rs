@@ -42,7 +42,7 @@ fn group_files(world: &World) -> Vec<String> {
     let mut units = world.frames[3].units[..2].to_vec();
     super::world::group_mut(&mut units[1]).secret = None;
     let Frame { commitment, hashes, .. } = &world.frames[3];
-    let frame = DisclosedFrame::new(commitment.clone(), hashes, units).unwrap();
+    let frame = DisclosedFrame::new(commitment.clone(), hashes, units, vec![]).unwrap();
     let closed = Proof::new(world.note(4).as_bytes(), world.tree_nodes(&[3]), vec![frame]).unwrap();
     vec![opened, closed.render()]
 }

@@ -124,7 +124,8 @@ fn no_group_is_built_that_does_not_verify() {
         let mut units = world.frames[1].units[1..3].to_vec();
         let [one, other] = &mut units[..] else { panic!("two groups") };
         change(group_mut(one), group_mut(other));
-        let frame = DisclosedFrame::new(world.frames[1].commitment.clone(), &world.frames[1].hashes, units);
+        let frame =
+            DisclosedFrame::new(world.frames[1].commitment.clone(), &world.frames[1].hashes, units, vec![]);
         Proof::new(world.note(2).as_bytes(), world.tree_nodes(&[1]), vec![frame.unwrap()]).map(|_| ())
     };
     let of_unit = |unit, problem| Err(ProofError::Unit { frame: 1, unit, problem });

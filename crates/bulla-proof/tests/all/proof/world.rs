@@ -71,7 +71,7 @@ impl World {
     pub(crate) fn disclosed(&self, frame: usize, positions: &[usize]) -> DisclosedFrame {
         let Frame { commitment, units, hashes } = &self.frames[frame];
         let units = positions.iter().map(|&position| units[position].clone()).collect();
-        DisclosedFrame::new(commitment.clone(), hashes, units).unwrap()
+        DisclosedFrame::new(commitment.clone(), hashes, units, vec![]).unwrap()
     }
 
     pub(crate) fn tree_nodes(&self, frames: &[usize]) -> Vec<Hash> {
@@ -219,7 +219,7 @@ fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<Disclos
         latest: times.iter().copied().max().unwrap_or(1_700_000_000),
         epoch: 0,
         units: units.len() as u64,
-        root: if block { block_root(hash, &mut hashes.clone()) } else { Hash::ZERO },
+        root: if block { block_root(hash, &mut hashes.clone(), 0) } else { Hash::ZERO },
         body_length: 1000,
         body_digest: sha256(&[&body(number)]),
     };

@@ -5,13 +5,14 @@ use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::nearest;
 
 /// The keys of `[log]`, and why those that never change do not.
-const LOG_KEYS: [(&str, Option<&str>); 9] = [
+const LOG_KEYS: [(&str, Option<&str>); 10] = [
     ("log.version", Some("it is the format that the log is written in")),
     ("log.id", Some("it is in every frame of the log")),
     ("log.origin", Some("it is the name by which the log's checkpoints are known")),
     ("log.vkey", Some("it is the key by which others know the log")),
     ("log.hash", Some("the roots of its blocks are made with it")),
     ("log.erasure", Some("what was written so stays so: `bulla init --erasure` decides")),
+    ("log.common", Some("what was written so stays so: `bulla init --common` decides")),
     ("log.recipients", None),
     ("log.heartbeat", None),
     ("log.erasure_key", None),

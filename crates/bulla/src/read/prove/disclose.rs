@@ -1,25 +1,30 @@
 //! What a proof discloses of a block.
 
 use crate::scan::open::BlockOpener;
-use bulla_proof::TreeProofError;
 use bulla_proof::commitment::Commitment;
-use bulla_proof::proof::{DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, UnitContent};
+use bulla_proof::proof::{
+    DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedItem, DisclosedUnit, UnitContent,
+};
+use bulla_store::{Error, Result};
 
 /// Of the block that was opened last and whose units were checked, the units that `rows`, ascending, are in. A row that
-/// is in a group discloses all of the group; with its secret where the group was opened.
+/// is in a group discloses all of the group; with its secret where the group was opened, and the common items that it refers to.
 ///
 /// A unit's position is its rank among all units, which stand in the order of their first rows.
 pub(super) fn disclose(
     opener: &BlockOpener,
     commitment: &Commitment,
     rows: &[u32],
-) -> Result<DisclosedFrame, TreeProofError> {
+) -> Result<DisclosedFrame> {
     let groups = opener.groups();
     let mut wanted = vec![false; groups.len()];
     rows.iter().filter_map(|&row| groups.of_row(row as usize)).for_each(|group| wanted[group] = true);
+    let wanted_groups = (0..wanted.len()).filter(|&group| wanted[group]).collect::<Vec<_>>();
+    let used = opener.items_of(&wanted_groups)?;
+    let groups = opener.groups();
     let mut alone = rows.iter().copied().filter(|&row| groups.of_row(row as usize).is_none()).peekable();
 
-    let (hashes, salts) = opener.units(commitment);
+    let (hashes, salts) = opener.leaves(commitment);
     let mut units = Vec::new();
     let (mut position, mut met) = (0, 0);
     for (row, index) in (0_u32..).zip(0..opener.shared_rows().len()) {
@@ -37,7 +42,13 @@ pub(super) fn disclose(
         }
         position += 1;
     }
-    DisclosedFrame::new(commitment.clone(), &hashes, units)
+    let items = used.into_iter().map(|item| DisclosedItem {
+        position: item as u64,
+        salt: salts[position + item],
+        bytes: opener.items().bytes(item).unwrap_or_default().to_vec(),
+    });
+    let frame = DisclosedFrame::new(commitment.clone(), &hashes, units, items.collect());
+    frame.map_err(|error| Error::tampered(format!("frame {}: {error}", commitment.frame)))
 }
 
 /// The numbers of the entries that `frame` discloses beside `rows`, which ascend: those in groups of theirs.

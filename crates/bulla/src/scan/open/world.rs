@@ -177,6 +177,7 @@ impl World {
         let views = rows.iter().map(Vec::as_slice).collect::<Vec<_>>();
         let place = BlockContext { log: LOG, epoch_random: keys.random(), frame: 9 };
         let mut grouping = group(&views, place, register).unwrap();
+        grouping.common = 2;
         change(&mut grouping);
         let identity = LogIdentity { log: LOG, hash: HashId::Sha256 };
         let numbers = FrameNumbers { frame: 9, first_entry: 100, epoch: 5 };

@@ -85,6 +85,8 @@ pub(crate) struct Engine {
     directories: Weak<Directories>,
     /// Of a log with erasure.
     subject_keys: Option<SubjectKeys>,
+    /// In how many groups of a block what they have in common has to occur, or 0.
+    common: u32,
     /// Held for reading while a block is sealed, for writing while keys of data subjects are destroyed: a block has the keys
     /// of before an erasure and a frame before its event, or neither.
     sealing: RwLock<()>,
@@ -188,6 +190,7 @@ impl Engine {
             keys,
             directories: Arc::downgrade(directories),
             subject_keys,
+            common: config.common.unwrap_or(0),
             sealing: RwLock::new(()),
             erasing: RankedMutex::new(Rank::Erasing, Some(recovered.holds)),
             when_erased: RwLock::default(),

@@ -137,7 +137,7 @@ impl Engine {
             let (log, frame) = (self.identity.log, assignment.numbers.frame);
             let place = BlockContext { log, epoch_random: assignment.keys.random(), frame };
             let grouping = grouping::group(&rows, place, &**subjects)?;
-            Ok((rows, grouping))
+            Ok((rows, Grouping { common: self.common, ..grouping }))
         })
     }
 

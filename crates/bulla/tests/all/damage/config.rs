@@ -61,7 +61,7 @@ fn fate(original: &[u8], altered: &[u8]) -> Fate {
 
 /// The id in a `[log]` that is one.
 fn identity(log: &BTreeMap<String, Value>) -> Option<String> {
-    let optional = ["erasure", "erasure_key"];
+    let optional = ["erasure", "erasure_key", "common"];
     let names = log.keys().map(String::as_str).filter(|name| !optional.contains(name)).collect::<Vec<_>>();
     if names != ["hash", "id", "origin", "recipients", "version", "vkey"] {
         return None;
@@ -80,8 +80,17 @@ fn identity(log: &BTreeMap<String, Value>) -> Option<String> {
         && text("origin") == Some(key_name(key)?)
         && ["sha256", "sha3-256"].contains(&text("hash")?)
         && (!log.contains_key("erasure") || ["off", "on"].contains(&text("erasure")?))
+        && log.get("common").is_none_or(is_common)
         && !recipients.is_empty();
     sound.then(|| id.to_owned())
+}
+
+fn is_common(value: &Value) -> bool {
+    match value {
+        Value::Integer(groups) => (8..=65_536).contains(groups),
+        Value::Text(text) => text == "off",
+        Value::List(_) => false,
+    }
 }
 
 /// The name of a verifier key that is one.

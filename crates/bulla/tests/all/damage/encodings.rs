@@ -20,6 +20,10 @@ const PRESENCE: &str = "presence";
 const INTEGERS: &str = "integers";
 const STRINGS: &str = "strings";
 const BLOB: &str = "blob";
+/// How a group is written, and which common items a block has.
+pub(crate) const GROUP: &str = "group";
+pub(crate) const ITEMS: &str = "items";
+const RECORDS: u8 = 1;
 
 /// A codec that no blob has.
 const RESERVED: Encoding = (BLOB, 1);
@@ -37,7 +41,7 @@ pub(crate) const ENTRIES: u64 = 128;
 /// An entry whose fields go through as many columns as there are encodings.
 pub(crate) fn append(producer: &mut Producer, number: u64) {
     let noise = sha256(&[b"noise", &number.to_le_bytes()]).0;
-    let subject = format!("subject {}", noise[0] % 5);
+    let subject = format!("subject {}", noise[0] % 12);
     // Lengths and bytes of what differs each time: text, for zstd, in a group for its tables.
     let location = format!("{subject}/folder/{number}/{}", "x".repeat(usize::from(noise[1] % 4)));
     // One long run: zstd.
@@ -75,6 +79,7 @@ pub(crate) fn reached(image: &Image, layout: &Layout) -> (BTreeSet<Encoding>, BT
         let (plaintext, place) = decrypted(image, layout, block);
         let mut columns = Columns { rest: &plaintext, reached };
         let groups = columns.block(block.entries);
+        in_groups.extend(columns.reached.iter().filter(|encoding| encoding.0 == ITEMS));
         assert!(columns.rest.iter().all(|&byte| byte == 0), "what is left is padding");
         reached = columns.reached;
         for group in groups {
@@ -83,7 +88,12 @@ pub(crate) fn reached(image: &Image, layout: &Layout) -> (BTreeSet<Encoding>, BT
             assert_eq!(key.commitment.as_bytes()[..], group.commitment);
             let mut text = group.ciphertext;
             AesGcm.open(&key.key, 0, &[], &mut text).unwrap();
-            let mut columns = Columns { rest: &text, reached: in_groups };
+            let form = text[0] & 1;
+            in_groups.insert((GROUP, form));
+            if form == RECORDS {
+                continue;
+            }
+            let mut columns = Columns { rest: &text[1..], reached: in_groups };
             fields(group.personal).for_each(|bit| columns.field(bit, group.entries));
             assert!(columns.rest.is_empty(), "a group has no padding");
             in_groups = columns.reached;
@@ -157,6 +167,14 @@ impl Columns<'_> {
         self.strings(count);
         for bit in fields(u16::MAX) {
             self.field(bit, if personal >> bit & 1 == 1 { of_group(0) } else { count });
+        }
+        for kind in if groups > 0 { 0..2 } else { 0..0 } {
+            let items = self.varint() as usize;
+            let lengths = self.integers(items);
+            self.blob(lengths.iter().sum::<u64>() as usize);
+            if items > 0 {
+                self.reached.insert((ITEMS, kind));
+            }
         }
         let counts = self.integers(groups);
         let mut subjects = self.integers(counts.iter().sum::<u64>() as usize).into_iter();

@@ -127,7 +127,11 @@ impl World {
         let refusing = Arc::new(Refusing::default());
         let environment =
             Environment { subjects: Some(Arc::new(ByName)), ..environment(seed, refusing.clone()) };
-        let init = Init::default().origin("example.com/damage").recipient(RECIPIENT).erasure(erasure);
+        let init = Init::default()
+            .origin("example.com/damage")
+            .recipient(RECIPIENT)
+            .erasure(erasure)
+            .common(Some(8));
         let created =
             init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
         World { machine, environment, refusing, key: created.verifier_key, entries: 0 }

@@ -99,7 +99,7 @@ fn keys_units_and_seals() {
                 .map(|((salt, row), entry)| unit::row_unit(hash, &salt, 1, entry, row))
                 .collect::<Vec<_>>();
             assert_eq!(units.iter().map(|unit| unit.0.to_vec()).collect::<Vec<_>>(), list(frame, "units"));
-            assert_eq!(unit::block_root(hash, &mut units).0, bytes(frame, "root"));
+            assert_eq!(unit::block_root(hash, &mut units, 0).0, bytes(frame, "root"));
         }
     }
 }

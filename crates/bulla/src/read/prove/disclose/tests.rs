@@ -162,11 +162,12 @@ fn a_secret_of_another_group_or_of_none_is_told() {
     let mut wrong = 0;
     for (at, unit) in disclose(&opener, commitment, &rows).unwrap().units().iter().enumerate() {
         for other in [secret(0), secret(1), Some(bulla_crypto::group::GroupSecret::new([7; 32]))] {
-            let mut units = disclose(&opener, commitment, &rows).unwrap().units().to_vec();
+            let frame = disclose(&opener, commitment, &rows).unwrap();
+            let (mut units, items) = (frame.units().to_vec(), frame.items().to_vec());
             let UnitContent::Group(group) = &mut units[at].content else { continue };
             group.secret = other;
             let same = units[at] == *unit;
-            let frame = DisclosedFrame::new(commitment.clone(), &opener.units(commitment).0, units);
+            let frame = DisclosedFrame::new(commitment.clone(), &opener.leaves(commitment).0, units, items);
             let proven = prove(frame.unwrap()).map(|_| ());
             let problem = ProofError::Unit { frame: 9, unit: at, problem: UnitProblem::Secret };
             assert_eq!(proven, if same { Ok(()) } else { Err(problem) });

@@ -1,0 +1,252 @@
+//! Cuts a string into a shape and what fills its slots.
+//!
+//! Letters, digits and bytes above 127 make runs. From left to right, and by the first of these that fits:
+//!
+//! - the name of the entry's data subject, where it stands between ends of runs, is a slot of its own;
+//! - the name of a member of a JSON object stands for itself;
+//! - digits alone are a decimal slot; 8 digits or more that are hexadecimal, in one case and not all decimal, and a UUID's groups are
+//!   hexadecimal slots;
+//! - runs without digits, with one space between each two, are one slot: a phrase;
+//! - a run of up to three parts, which are all digits or have none, is cut into those; another is one word;
+//! - all else stands for itself.
+
+use super::shape::{MOST_HEXADECIMAL, MOST_SHAPE, MOST_SLOTS, SLOT, Slot};
+use crate::strings::{decimal, hexadecimal};
+use std::ops::Range;
+
+/// The longest string that is cut.
+pub(super) const LONGEST: usize = 1024;
+const LEAST_HEXADECIMAL: usize = 8;
+const PARTS: usize = 3;
+/// The longest name of a member that stands for itself.
+const LONGEST_MEMBER: usize = 40;
+/// The groups of a UUID.
+const UUID: [usize; 5] = [8, 4, 4, 4, 12];
+
+const DIGIT: u8 = 1;
+const LOWER: u8 = 2;
+const UPPER: u8 = 4;
+const LETTER: u8 = 8;
+const HEXADECIMAL: u8 = DIGIT | LOWER | UPPER;
+
+/// What a byte may be part of, as a set of bits; 0 for what stands between runs.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = u8::MAX;
+    while byte > 0 {
+        classes[byte as usize] = match byte {
+            b'0'..=b'9' => DIGIT,
+            b'a'..=b'f' => LOWER,
+            b'A'..=b'F' => UPPER,
+            b'g'..=b'z' | b'G'..=b'Z' | 0x80.. => LETTER,
+            _ => 0,
+        };
+        byte -= 1;
+    }
+    classes
+};
+
+#[inline]
+pub(super) fn class(byte: u8) -> u8 {
+    CLASSES[usize::from(byte)]
+}
+
+/// What fills a slot. A data subject's slot is filled by the entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Filling {
+    /// A word, or a phrase, by its place in the string.
+    Word(Range<usize>),
+    /// Decimal digits: their place among all runs of digits, the shorter ones first.
+    Decimal(u64),
+    Hexadecimal(u64),
+}
+
+/// A string that was cut. Used again, it keeps its memory.
+#[derive(Default)]
+pub(super) struct Cut {
+    pub(super) shape: Vec<u8>,
+    pub(super) fillings: Vec<Filling>,
+    slots: usize,
+}
+
+/// The run that starts there: where it ends, and the classes of all its bytes together.
+#[inline]
+fn run(string: &[u8], start: usize) -> (usize, u8) {
+    let mut classes = 0;
+    for (place, &byte) in string[start..].iter().enumerate() {
+        match class(byte) {
+            0 => return (start + place, classes),
+            class => classes |= class,
+        }
+    }
+    (string.len(), classes)
+}
+
+impl Cut {
+    /// Cuts a string of an entry, the first of whose data subjects has this name. False where the string is too long, or too
+    /// complicated.
+    pub(super) fn of(&mut self, string: &[u8], name: Option<&[u8]>) -> bool {
+        self.shape.clear();
+        self.fillings.clear();
+        self.slots = 0;
+        string.len() <= LONGEST && self.all(string, name.filter(|name| !name.is_empty())).is_some()
+    }
+
+    fn all(&mut self, string: &[u8], name: Option<&[u8]>) -> Option<()> {
+        let mut at = 0;
+        while let Some(&byte) = string.get(at) {
+            if class(byte) == 0 {
+                if byte == SLOT {
+                    return None;
+                }
+                self.shape.push(byte);
+                at += 1;
+                if byte == b'"'
+                    && let Some(end) = member(string, at)
+                {
+                    self.shape.extend_from_slice(&string[at..end]);
+                    at = end;
+                }
+            } else if name.is_some_and(|name| is_name(string, at, name)) {
+                self.slot(Slot::Subject);
+                at += name.map_or(0, <[u8]>::len);
+            } else {
+                at = self.run(string, at, name)?;
+            }
+            if self.slots > MOST_SLOTS || self.shape.len() > MOST_SHAPE {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// Cuts the run that starts there, and what belongs to it; returns where that ends.
+    fn run(&mut self, string: &[u8], start: usize, name: Option<&[u8]>) -> Option<usize> {
+        let (mut end, classes) = run(string, start);
+        if classes & DIGIT == 0 {
+            if end - start == UUID[0] && classes & !HEXADECIMAL == 0 && self.uuid(string, start) {
+                return Some(start + UUID.iter().sum::<usize>() + UUID.len() - 1);
+            }
+            while string.get(end) == Some(&b' ') {
+                let (next, classes) = run(string, end + 1);
+                if classes == 0
+                    || classes & DIGIT != 0
+                    || name.is_some_and(|name| is_name(string, end + 1, name))
+                {
+                    break;
+                }
+                end = next;
+            }
+            self.word(start..end);
+        } else if classes == DIGIT {
+            if end - start == UUID[0] && self.uuid(string, start) {
+                return Some(start + UUID.iter().sum::<usize>() + UUID.len() - 1);
+            }
+            self.part(string, start..end);
+        } else if classes & !HEXADECIMAL == 0 && end - start == UUID[0] && self.uuid(string, start) {
+            end = start + UUID.iter().sum::<usize>() + UUID.len() - 1;
+        } else if end - start >= LEAST_HEXADECIMAL && (classes == DIGIT | LOWER || classes == DIGIT | UPPER) {
+            let digits = string[start..end].chunks(MOST_HEXADECIMAL.into());
+            digits.for_each(|digits| self.hexadecimal(digits, classes & UPPER != 0));
+        } else {
+            self.parts(string, start..end);
+        }
+        Some(end)
+    }
+
+    /// Cuts a run of digits and others into its parts, if it has few.
+    fn parts(&mut self, string: &[u8], whole: Range<usize>) {
+        let bytes = &string[whole.clone()];
+        let changes = || {
+            let pairs = bytes.windows(2).zip(whole.start + 1..);
+            pairs.filter(|(pair, _)| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).map(|(_, at)| at)
+        };
+        if changes().nth(PARTS - 1).is_some() {
+            return self.word(whole);
+        }
+        let mut from = whole.start;
+        for change in changes().chain([whole.end]) {
+            self.part(string, from..change);
+            from = change;
+        }
+    }
+
+    /// Adds a part of a run, which is all decimal digits or has none.
+    fn part(&mut self, string: &[u8], part: Range<usize>) {
+        let number = if string[part.start].is_ascii_digit() { decimal(&string[part.clone()]) } else { None };
+        match number {
+            Some(number) => {
+                self.slot(Slot::Decimal);
+                self.fillings.push(Filling::Decimal(number));
+            }
+            None => self.word(part),
+        }
+    }
+
+    /// Cuts the UUID that starts there, if there is one.
+    fn uuid(&mut self, string: &[u8], start: usize) -> bool {
+        let (mut at, mut all) = (start, 0);
+        for (index, length) in UUID.into_iter().enumerate() {
+            let Some(group) = string.get(at..at + length) else { return false };
+            all = group
+                .iter()
+                .fold(all, |all, &byte| all | if class(byte) == 0 { LETTER } else { class(byte) });
+            at += length;
+            let ends_well = match string.get(at) {
+                Some(&byte) if index < UUID.len() - 1 => byte == b'-',
+                Some(&byte) => class(byte) == 0,
+                None => index == UUID.len() - 1,
+            };
+            if !ends_well {
+                return false;
+            }
+            at += 1;
+        }
+        if all != DIGIT | LOWER && all != DIGIT | UPPER {
+            return false;
+        }
+        at = start;
+        for (index, length) in UUID.into_iter().enumerate() {
+            if index > 0 {
+                self.shape.push(b'-');
+            }
+            self.hexadecimal(&string[at..at + length], all & UPPER != 0);
+            at += length + 1;
+        }
+        true
+    }
+
+    fn word(&mut self, place: Range<usize>) {
+        self.slot(Slot::Word);
+        self.fillings.push(Filling::Word(place));
+    }
+
+    fn hexadecimal(&mut self, digits: &[u8], upper: bool) {
+        self.slot(Slot::Hexadecimal { digits: digits.len().to_le_bytes()[0], upper });
+        self.fillings.push(Filling::Hexadecimal(hexadecimal(digits)));
+    }
+
+    fn slot(&mut self, slot: Slot) {
+        self.slots += 1;
+        self.shape.extend([SLOT, slot.byte()]);
+    }
+}
+
+/// Whether the name stands there, where a run starts, and ends where a run may end.
+#[inline]
+fn is_name(string: &[u8], at: usize, name: &[u8]) -> bool {
+    string[at..].starts_with(name)
+        && (class(name[name.len() - 1]) == 0
+            || string.get(at + name.len()).is_none_or(|&byte| class(byte) == 0))
+}
+
+/// Where the name of a member of a JSON object ends, if it is one that starts there, behind a quotation mark.
+fn member(string: &[u8], start: usize) -> Option<usize> {
+    let opens = string[..start - 1].iter().rev().find(|byte| **byte != b' ')?;
+    if !matches!(opens, b'{' | b',') {
+        return None;
+    }
+    let rest = &string[start..string.len().min(start + LONGEST_MEMBER)];
+    let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | &SLOT))?;
+    string[start + length..].starts_with(b"\":").then_some(start + length)
+}
