@@ -37,7 +37,7 @@ pub(crate) struct Init {
     #[arg(long, value_name = "NAME")]
     origin: Option<String>,
 
-    /// An age recipient (age1...) who can read the log; may be given more than once
+    /// An age recipient (age1...) who can read the log; repeatable
     #[arg(long = "recipient", value_name = "AGE")]
     recipients: Vec<String>,
 
@@ -45,7 +45,7 @@ pub(crate) struct Init {
     #[arg(long, value_name = "FILE")]
     recipients_file: Option<PathBuf>,
 
-    /// What becomes of a field before it is logged; may be given more than once
+    /// What becomes of a field before it is logged; repeatable
     #[arg(long = "field", value_name = "FIELD=RULE", value_parser = parse_field)]
     fields: Vec<(String, String)>,
 

@@ -78,13 +78,12 @@ impl Spelled {
     }
 }
 
-/// The bits that each byte takes in an alphabet.
-fn bits_in(alphabet: Option<&[u8]>) -> u32 {
-    alphabet.map_or(u8::BITS, |alphabet| width_among(alphabet.len()))
+/// The bits that each byte takes in the alphabet of this number, or as it is.
+fn bits_in(alphabet: usize) -> u32 {
+    ALPHABETS.get(alphabet).map_or(u8::BITS, |alphabet| width_among(alphabet.len()))
 }
 
 /// The least bits that tell so many apart.
 fn width_among(count: usize) -> u32 {
     crate::bitpack::width_of((count as u64).saturating_sub(1))
 }
-

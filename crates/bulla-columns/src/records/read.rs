@@ -345,8 +345,8 @@ impl<'a> Reading<'a> {
 
     fn spelled(&mut self) -> Result<(), Fault> {
         let alphabet = self.bits.get(ALPHABET_BITS)?;
-        let alphabet = usize::try_from(alphabet).ok().and_then(|number| ALPHABETS.get(number)).copied();
-        let width = bits_in(alphabet);
+        let alphabet = usize::try_from(alphabet).map_err(|_| Fault::Range)?;
+        let (width, alphabet) = (bits_in(alphabet), ALPHABETS.get(alphabet));
         let length = self.bits.get_sized(LENGTH_BITS, MOST_LENGTH_BITS)?;
         let length = usize::try_from(length).map_err(|_| Fault::Range)?;
         self.bits.has(length.saturating_mul(width as usize))?;

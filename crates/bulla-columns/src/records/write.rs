@@ -259,29 +259,55 @@ impl<'s> Writing<'s, '_> {
         }
         strings.add(string);
         self.code(code::SPELLED);
-        let (number, alphabet) = alphabet_of(string);
-        self.bits.put(number, ALPHABET_BITS);
+        let alphabet = alphabet_of(string);
+        self.bits.put(alphabet as u64, ALPHABET_BITS);
         self.bits.put_sized(string.len() as u64, LENGTH_BITS);
-        let Some(alphabet) = alphabet else { return self.bits.put_bytes(string) };
+        let Some(places) = PLACES.get(alphabet) else { return self.bits.put_bytes(string) };
+        let width = bits_in(alphabet);
         for byte in string {
-            let place = alphabet.iter().position(|known| known == byte).unwrap_or(0);
-            self.bits.put(place as u64, bits_in(Some(alphabet)));
+            self.bits.put(places[usize::from(*byte)].into(), width);
         }
     }
 }
 
-/// About how many bits it takes to spell a string.
-fn bits_spelled(string: &[u8]) -> u32 {
-    let (_, alphabet) = alphabet_of(string);
-    let length = u32::try_from(string.len()).unwrap_or(u32::MAX);
-    length
-        .saturating_mul(bits_in(alphabet))
-        .saturating_add(ALPHABET_BITS + LENGTH_BITS + width_of(length.into()))
+/// By alphabet, where each byte stands in it.
+const PLACES: [[u8; 256]; ALPHABETS.len()] = {
+    let mut places = [[0; 256]; ALPHABETS.len()];
+    let mut alphabet = 0;
+    while alphabet < ALPHABETS.len() {
+        let mut place: u8 = 0;
+        while (place as usize) < ALPHABETS[alphabet].len() {
+            places[alphabet][ALPHABETS[alphabet][place as usize] as usize] = place;
+            place += 1;
+        }
+        alphabet += 1;
+    }
+    places
+};
+
+/// By byte, which alphabets have it, a bit each; the last is that of all bytes.
+const MEMBERS: [u8; 256] = {
+    let mut members = [1 << ALPHABETS.len(); 256];
+    let mut alphabet = 0;
+    while alphabet < ALPHABETS.len() {
+        let mut place = 0;
+        while place < ALPHABETS[alphabet].len() {
+            members[ALPHABETS[alphabet][place] as usize] |= 1 << alphabet;
+            place += 1;
+        }
+        alphabet += 1;
+    }
+    members
+};
+
+/// The number of the first alphabet that has all bytes of a string.
+fn alphabet_of(string: &[u8]) -> usize {
+    string.iter().fold(u8::MAX, |all, byte| all & MEMBERS[usize::from(*byte)]).trailing_zeros() as usize
 }
 
-/// The alphabet with the fewest letters that has all bytes of a string, and its number.
-fn alphabet_of(string: &[u8]) -> (u64, Option<&'static [u8]>) {
-    let has = |alphabet: &[u8]| string.iter().all(|byte| alphabet.contains(byte));
-    let found = (0..).zip(ALPHABETS).find(|(_, alphabet)| has(alphabet));
-    found.map_or((ALPHABETS.len() as u64, None), |(number, alphabet)| (number, Some(alphabet)))
+/// About how many bits it takes to spell a string.
+fn bits_spelled(string: &[u8]) -> u32 {
+    let length = u32::try_from(string.len()).unwrap_or(u32::MAX);
+    let bytes = length.saturating_mul(bits_in(alphabet_of(string)));
+    bytes.saturating_add(ALPHABET_BITS + LENGTH_BITS + width_of(length.into()))
 }

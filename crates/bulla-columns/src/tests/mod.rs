@@ -4,6 +4,7 @@
 mod forms;
 mod groups;
 mod hostile;
+mod records;
 mod round_trip;
 mod vectors;
 

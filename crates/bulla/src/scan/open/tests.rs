@@ -192,3 +192,60 @@ fn a_unit_of_a_group_binds_its_entries_subjects_and_bytes() {
         assert_ne!(base, other);
     }
 }
+
+/// Everybody of a block is erased in turn: nothing that only they had is left in it, and what is common stays as it was. How much
+/// that tells is in docs/format.md, "Common items", and so it is here: of a word that just as many have as must, that one of those
+/// who are erased had it.
+#[test]
+fn of_whoever_is_erased_nothing_remains_but_what_others_have_too() {
+    const PEOPLE: u64 = 24;
+    const COMMON: u32 = 8;
+    let own =
+        |person: u64| [format!("own{person}word"), format!("/of{person}/"), format!("person_{person}_")];
+    let rows = (0..PEOPLE).flat_map(|person| {
+        (0..2).map(move |turn| {
+            let [word, path, name] = own(person);
+            // Eight refer to the word "scarce" and the others to "plenty", which is in the shape of all besides.
+            let scarce = if person < COMMON.into() { "scarce" } else { "plenty" };
+            let payload =
+                format!("{{\"what\":\"{scarce}\",\"note\":\"plenty\",\"own\":\"{word}\",\"turn\":{turn}}}");
+            let entry = Entry::new("read", &path).time(0).subject(&name).payload(&payload);
+            let mut row = vec![0; entry.measure().unwrap()];
+            entry.encode(0, &mut row);
+            row
+        })
+    });
+    let mut world = World::of(rows.collect());
+    world.regroup(|grouping| grouping.common = COMMON);
+    let has = |bytes: &[u8], word: &str| bytes.windows(word.len()).any(|part| part == word.as_bytes());
+    let of_all = world.open_groups(None);
+    let items = of_all.items().iter().map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let position = |word: &str| items.iter().position(|item| item[1..] == *word.as_bytes()).unwrap();
+    let users = |opener: &BlockOpener, item: usize| {
+        let uses = |group: &usize| opener.items_of(&[*group]).unwrap().contains(&item);
+        (0..opener.groups().len()).filter(uses).count()
+    };
+    assert_eq!((users(&of_all, position("scarce")), users(&of_all, position("plenty"))), (8, 16));
+    for person in 0..PEOPLE {
+        let name = own(person)[2].clone();
+        world.register.erased = BTreeSet::from([name.clone()]);
+        let opener = world.open_groups(None);
+        // All that anybody can still read: the block's rows with what opens of its groups, and the common items.
+        let mut left = opener.rows().iter().flatten().copied().collect::<Vec<_>>();
+        left.extend(opener.items().iter().flatten());
+        for other in 0..PEOPLE {
+            assert!(own(other).iter().all(|word| has(&left, word) == (other != person)), "{person} {other}");
+        }
+        assert!(opener.items().iter().eq(items.iter().map(Vec::as_slice)), "the items are what they were");
+        // What remains of them, to the byte: their entries' shared rows.
+        let theirs = (0..world.rows.len()).filter(|row| world.subjects(*row).contains(&name));
+        for row in theirs {
+            assert_eq!(opener.rows()[row], opener.shared_rows()[row]);
+            assert!(opener.withheld(row).is_some());
+        }
+        // Of the eight one is missing, which tells that they had the word.
+        let had_it = person < COMMON.into();
+        let left = (users(&opener, position("scarce")), users(&opener, position("plenty")));
+        assert_eq!(left, if had_it { (7, 16) } else { (8, 15) });
+    }
+}
