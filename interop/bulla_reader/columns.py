@@ -543,8 +543,8 @@ def read_groups(cursor: Cursor, count: int, member: list[int], budget: Budget) -
     if len({tuple(group.subjects) for group in groups}) != count:
         raise cursor.refuse("no two groups of a block must be of the same data subjects")
     lengths = integers(cursor, count)
-    if any(length < 16 for length in lengths):
-        raise cursor.refuse("a group's ciphertext must have 16 bytes at least")
+    if any(length < 1 for length in lengths):
+        raise cursor.refuse("a group's ciphertext must have a byte at least")
     for group in groups:
         group.commitment = cursor.take(32)
     for group, length in zip(groups, lengths):

@@ -299,8 +299,8 @@ def disclosed_group(cursor: Cursor, commitment: Commitment) -> DisclosedGroup:
     if subjects[-1] >= 1 << 64:
         raise cursor.refuse("a data subject's number must fit 64 bits")
     length = cursor.varint()
-    if length < 16:
-        raise cursor.refuse("a group's ciphertext must have 16 bytes at least")
+    if length < 1:
+        raise cursor.refuse("a group's ciphertext must have a byte at least")
     ciphertext, key_commitment = cursor.take(length), cursor.take(32)
     follows = cursor.u8()
     if follows > 1:

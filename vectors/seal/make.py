@@ -72,6 +72,13 @@ def encrypt_block(keys, block):
     return bytes(state)
 
 
+def ctr(key, text):
+    """AES-256-CTR from a counter of zeros."""
+    keys = expand_key(key)
+    stream = b"".join(encrypt_block(keys, block.to_bytes(16, "big")) for block in range((len(text) + 15) // 16))
+    return bytes(a ^ b for a, b in zip(text, stream))
+
+
 def gcm_seal(key, nonce, additional, text):
     keys = expand_key(key)
     multiplier = int.from_bytes(encrypt_block(keys, bytes(16)), "big")

@@ -27,9 +27,6 @@ pub const PERSONAL: u16 = Field::Location.bit()
     | Field::Payload.bit()
     | Field::Subject.bit();
 
-/// What the encryption of a group adds to it, in bytes: the tag.
-const TAG: usize = 16;
-
 /// Which rows of a block are in which group.
 #[derive(Clone, Copy, Debug)]
 pub struct Partition<'a> {
@@ -221,7 +218,7 @@ impl Groups {
         numbers.decode(input, subjects, blobs, &mut self.subjects)?;
         numbers.decode(input, count, blobs, &mut self.lengths)?;
         let most = input.rest.len() as u64;
-        if !self.lengths.iter().all(|length| (TAG as u64..=most).contains(length)) {
+        if !self.lengths.iter().all(|length| (1..=most).contains(length)) {
             return Err(Fault::Range);
         }
         let commitments = input.bytes(count.checked_mul(Hash::LENGTH).ok_or(Fault::TooLarge)?)?;

@@ -1,9 +1,12 @@
-//! The cipher of bodies and groups.
+//! The ciphers of bodies and of groups.
 
+use aes::Aes256;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use bulla_store::{Error, ErrorKind, Result};
+use ctr::Ctr128BE;
+use ctr::cipher::{KeyIvInit, StreamCipher};
 
-/// AES-256-GCM with the frame number as nonce.
+/// What encrypts bodies and groups: AES-256-GCM with the frame number as nonce, and AES-256-CTR.
 pub trait Cipher: Send + Sync {
     /// Encrypts `text` in place and appends the 16-byte tag.
     ///
@@ -15,6 +18,21 @@ pub trait Cipher: Send + Sync {
     /// # Errors
     /// `Tampered` where the tag does not match.
     fn open(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()>;
+    /// Encrypts a group in place: [`apply_key_stream`]. The key must be of this group alone.
+    ///
+    /// # Errors
+    /// Where the cipher refuses; the frame is then abandoned.
+    fn seal_group(&self, key: &[u8; 32], text: &mut [u8]) -> Result<()> {
+        apply_key_stream(key, text);
+        Ok(())
+    }
+}
+
+/// Encrypts or decrypts a group in place: AES-256-CTR (NIST SP 800-38A), from a counter of zeros. Nothing tells whether the key is the
+/// right one, nor whether the bytes are what they were: a commitment tells the one, the hash of the group's unit the other.
+/// It allocates nothing, and clears its round keys.
+pub fn apply_key_stream(key: &[u8; 32], text: &mut [u8]) {
+    Ctr128BE::<Aes256>::new(key.into(), &[0; 16].into()).apply_keystream(text);
 }
 
 /// AES-256-GCM of AWS-LC.

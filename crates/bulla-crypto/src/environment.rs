@@ -3,7 +3,7 @@
 //! Each is a trait, and has one real implementation. Who uses the engine, and every test of it, may give another one: a seed,
 //! a recorder, a simulated clock.
 
-pub use crate::cipher::{AesGcm, Cipher};
+pub use crate::cipher::{AesGcm, Cipher, apply_key_stream};
 pub use crate::clock::{Clock, Interrupt, SystemClock};
 pub use crate::random::{Random, SystemRandom};
 pub use crate::recipients::KeyWrap;

@@ -2,7 +2,7 @@
 //!
 //! `docs/format.md`, "Groups", says how it follows from the keys of the data subjects, which nothing here knows. What
 //! follows from it is the key of the group's ciphertext, and the commitment that the group's unit hashes beside that:
-//! key ‖ commitment = HKDF-Expand(secret, "bulla group keys v1", 64) (RFC 5869, SHA-256). So whether a disclosed
+//! key ‖ commitment = HKDF-Expand(secret, "bulla group keys v2", 64) (RFC 5869, SHA-256). So whether a disclosed
 //! secret is the group's can be told without a cipher.
 
 use crate::hash::Hash;
@@ -28,7 +28,7 @@ impl GroupSecret {
     pub const LENGTH: usize = 32;
 
     /// For what it is expanded, to the key and the commitment.
-    pub const KEYS: &'static [u8] = b"bulla group keys v1";
+    pub const KEYS: &'static [u8] = b"bulla group keys v2";
 
     /// The secret of these bytes.
     pub fn new(bytes: [u8; Self::LENGTH]) -> Self {

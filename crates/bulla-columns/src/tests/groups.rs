@@ -7,7 +7,7 @@ use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::hash::Hash;
 use serde_json::{Value, json};
 
-/// A block whose groups are not encrypted: a tag of zeros stands behind the plaintext of each.
+/// A block whose groups are not encrypted.
 struct Block {
     rows: Vec<Vec<u8>>,
     member: Vec<u64>,
@@ -62,7 +62,6 @@ impl Block {
             groups
                 .push(&subjects, Hash([group as u8; 32]), |out| {
                     encoder.encode_group(self.rows_of(group), self.personal, out)?;
-                    out.extend_from_slice(&[0; 16]);
                     Ok::<(), bulla_proof::EntryError>(())
                 })
                 .unwrap();
@@ -113,7 +112,7 @@ fn come_back(block: &Block, decoder: &mut Decoder, rows: &mut Rows, pieces: &mut
         let content = decoder.groups().content(group);
         assert_eq!(content.subjects, [group as u64, group as u64 + 1_000_000]);
         assert_eq!(*content.commitment, Hash([group as u8; 32]));
-        let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
+        let text = content.ciphertext.to_vec();
         let of_group = block.rows_of(group as u64).collect::<Vec<_>>();
         decoder.decode_group(&text, of_group.len(), personal, &mut left, pieces).unwrap();
         let shared = (0..count).filter(|&row| decoder.groups().of_row(row) == Some(group));
@@ -144,7 +143,6 @@ fn a_row_of_nothing_but_subjects_fits_what_it_counts() {
     let numbers = (0..64).collect::<Vec<_>>();
     let encode = |text: &mut Vec<u8>| {
         encoder.encode_group([&rows[0][..]].into_iter(), PERSONAL, text)?;
-        text.extend_from_slice(&[0; 16]);
         Ok::<(), bulla_proof::EntryError>(())
     };
     groups.push(&numbers, Hash::ZERO, encode).unwrap();
@@ -153,7 +151,7 @@ fn a_row_of_nothing_but_subjects_fits_what_it_counts() {
     decoder.decode(&pad(out), 1, content(&rows), &mut back).unwrap();
     let text = decoder.groups().content(0).ciphertext.to_vec();
     let mut left = decoder.left();
-    decoder.decode_group(&text[..text.len() - 16], 1, PERSONAL, &mut left, &mut pieces).unwrap();
+    decoder.decode_group(&text, 1, PERSONAL, &mut left, &mut pieces).unwrap();
 }
 
 #[test]
@@ -195,7 +193,7 @@ fn no_personal_field_of_a_grouped_row_is_in_the_block() {
     decoder.decode(&plaintext, 40, 1 << 20, &mut rows).unwrap();
     let ciphertexts = (0..5).map(|group| decoder.groups().content(group).ciphertext.len()).sum::<usize>();
     let end = plaintext.iter().rposition(|&byte| byte != 0).unwrap() + 1;
-    let kept = &plaintext[..end - (ciphertexts - 16)];
+    let kept = &plaintext[..end - ciphertexts];
     let has = |bytes: &[u8], word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
     for word in ["a-secret-place", "somebody", "10.9.8.7", "an-actor", "a-stream", "a-payload"] {
         assert!(!has(kept, word.as_bytes()), "{word}");
@@ -224,7 +222,7 @@ fn ends_in_an_error_or_in_rows(common: Option<u32>) {
             let mut left = decoder.left();
             for group in 0..decoder.groups().len() {
                 let content = decoder.groups().content(group);
-                let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
+                let text = content.ciphertext.to_vec();
                 let personal = content.personal;
                 let count = (0..60).filter(|&row| decoder.groups().of_row(row) == Some(group)).count();
                 if decoder.decode_group(&text, count, personal, &mut left, &mut pieces).is_ok() {
@@ -251,7 +249,7 @@ fn pays(common: Option<u32>) {
         let mut left = decoder.left();
         for group in 0..block.groups {
             let content = decoder.groups().content(group);
-            let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
+            let text = content.ciphertext.to_vec();
             let count = block.rows_of(group as u64).count();
             decoder.decode_group(&text, count, PERSONAL, &mut left, &mut pieces)?;
         }
@@ -286,7 +284,7 @@ fn a_group_of_few_bytes_is_not_many_rows() {
     assert_eq!((left, pieces.len()), (0, 400));
 }
 
-/// Blocks with groups as our encoder writes them; in place of encryption, 16 zeros stand behind each group's plaintext.
+/// Blocks with groups as our encoder writes them, but that nothing is encrypted.
 #[test]
 fn pinned() {
     let forms = [None, Some(0), Some(2)];

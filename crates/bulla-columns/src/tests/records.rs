@@ -38,7 +38,6 @@ impl Sealed {
             encoder.encode_group(group.iter().map(Vec::as_slice), PERSONAL, &mut text).unwrap();
             let push = |out: &mut Vec<u8>| {
                 out.extend_from_slice(&text);
-                out.extend_from_slice(&[0; 16]);
                 Ok::<(), EntryError>(())
             };
             kept.push(&[number], Hash::ZERO, push).unwrap();

@@ -818,7 +818,7 @@ fn malformed() -> Vec<Value> {
         ),
         ("a group of nobody", Parts::grouped(|parts| parts.tail[1] = 0), 2, 1000, "group", "Range"),
         ("a group of too many", Parts::grouped(|parts| parts.tail[1] = 65), 2, 1000, "group", "Range"),
-        ("a group without its tag", Parts::grouped(|parts| parts.tail[5] = 15), 2, 1000, "group", "Range"),
+        ("a group of no bytes", Parts::grouped(|parts| parts.tail[5] = 0), 2, 1000, "group", "Range"),
         (
             "a group that is longer than the block",
             Parts::grouped(|parts| parts.tail[5] = 127),

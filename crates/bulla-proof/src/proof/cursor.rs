@@ -17,8 +17,8 @@ const MIN_ENTRY: usize = 1 + 1 + 12;
 pub(super) const MIN_UNIT: usize = 1 + 1 + 1 + SALT_LENGTH + MIN_ENTRY;
 /// The least that a common item takes: position, salt, length, and what kind it is with a byte.
 pub(super) const MIN_ITEM: usize = 1 + SALT_LENGTH + 1 + 2;
-/// The least that a group's ciphertext has: the tag.
-const MIN_CIPHERTEXT: usize = 16;
+/// The least that a group's ciphertext has: how it is written.
+const MIN_CIPHERTEXT: usize = 1;
 
 /// What is left of a disclosure.
 pub(super) struct Cursor<'a> {

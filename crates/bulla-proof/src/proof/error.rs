@@ -110,7 +110,7 @@ pub enum UnitProblem {
     Subjects(u64),
     /// A data subject's number is past the last.
     Subject,
-    /// The group's ciphertext has this many bytes, fewer than its tag.
+    /// The group's ciphertext has this many bytes, fewer than any has.
     Ciphertext(u64),
     /// Whether the group's secret is disclosed is neither 0 nor 1.
     Opened(u8),

@@ -5,7 +5,7 @@
 use super::sealed::LogIdentity;
 use bulla_columns::account::Task;
 use bulla_columns::{Encoder, Groups, Items, PERSONAL, Partition};
-use bulla_crypto::environment::{AesGcm, Cipher};
+use bulla_crypto::environment::{Cipher, apply_key_stream};
 use bulla_crypto::group::{GroupKey, GroupSecret};
 use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::EntryError;
@@ -135,7 +135,7 @@ pub(crate) fn encrypt(
         encoder.encode_group(of_group(group), grouping.personal, &mut text).map_err(no_row)?;
         encoder.account().turn_to(Some(Task::Encrypt));
         groups.push(&set.numbers, set.key.commitment, |ciphertexts| {
-            cipher.seal(&set.key.key, 0, &[], &mut text)?;
+            cipher.seal_group(&set.key.key, &mut text)?;
             ciphertexts.extend_from_slice(&text);
             Ok::<(), Error>(())
         })?;
@@ -146,18 +146,19 @@ pub(crate) fn encrypt(
 
 /// The plaintext of a group, decrypted from what [`encrypt`] made.
 ///
+/// Every reader comes through here: the secret is the one that the group commits to before a byte is decrypted. That the ciphertext is what it
+/// was, the hash of the group's unit has told.
+///
 /// # Errors
-/// Where the secret is not the group's, or the ciphertext is not what it was; says which.
+/// Where the secret is not the group's.
 pub(crate) fn decrypt(secret: &GroupSecret, content: &GroupContent<'_>) -> Result<Vec<u8>, &'static str> {
     let key = secret.key();
     if key.commitment != *content.commitment {
         return Err("a group is not under the key that it commits to");
     }
     let mut text = content.ciphertext.to_vec();
-    match AesGcm.open(&key.key, 0, &[], &mut text) {
-        Ok(()) => Ok(text),
-        Err(_) => Err("a group does not decrypt under its key"),
-    }
+    apply_key_stream(&key.key, &mut text);
+    Ok(text)
 }
 
 /// Appends the row of an entry, from its shared row and its personal one.

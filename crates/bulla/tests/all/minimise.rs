@@ -1,7 +1,7 @@
 //! Rules for fields: what they take away is in no file, no block and no export, on whatever path it was appended.
 
 use crate::workshop::Workshop;
-use bulla::environment::{AesGcm, Cipher, Environment};
+use bulla::environment::{AesGcm, Cipher, Environment, apply_key_stream};
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::Store;
 use bulla::{Entry, Export, Init, Log, Options, Result};
@@ -56,6 +56,12 @@ impl Cipher for Recorder {
 
     fn open(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
         AesGcm.open(key, frame, additional, text)
+    }
+
+    fn seal_group(&self, key: &[u8; 32], text: &mut [u8]) -> Result<()> {
+        self.0.lock().unwrap().extend_from_slice(text);
+        apply_key_stream(key, text);
+        Ok(())
     }
 }
 

@@ -141,7 +141,7 @@ fn no_group_is_built_that_does_not_verify() {
     assert_eq!(build(&|one, _| one.entries.reverse()), of_unit(0, UnitProblem::Entry));
     assert_eq!(build(&|one, _| one.subjects.reverse()), of_unit(0, UnitProblem::Subject));
     assert_eq!(build(&|one, _| one.subjects = (0..65).collect()), of_unit(0, UnitProblem::Subjects(65)));
-    assert_eq!(build(&|one, _| one.ciphertext.truncate(15)), of_unit(0, UnitProblem::Ciphertext(15)));
+    assert_eq!(build(&|one, _| one.ciphertext.clear()), of_unit(0, UnitProblem::Ciphertext(0)));
     assert_eq!(build(&|one, _| one.personal = 0), of_unit(0, UnitProblem::Personal(0)));
     assert_eq!(
         build(&|one, other| other.entries.insert(1, one.entries[1].clone())),

@@ -4,7 +4,7 @@
 use super::image::Image;
 use super::layout::{BLOCK, EPOCH, Frame, HEAD, Layout, SEAL};
 use crate::register::ByName;
-use bulla::environment::{AesGcm, Cipher};
+use bulla::environment::{AesGcm, Cipher, apply_key_stream};
 use bulla::keys::group::{BlockContext, GroupKeys};
 use bulla::{Entry, Producer};
 use bulla_proof::commitment::LogId;
@@ -87,7 +87,7 @@ pub(crate) fn reached(image: &Image, layout: &Layout) -> (BTreeSet<Encoding>, BT
             let key = secrets[0].as_ref().unwrap().key();
             assert_eq!(key.commitment.as_bytes()[..], group.commitment);
             let mut text = group.ciphertext;
-            AesGcm.open(&key.key, 0, &[], &mut text).unwrap();
+            apply_key_stream(&key.key, &mut text);
             let form = text[0] & 1;
             in_groups.insert((GROUP, form));
             if form == RECORDS {
