@@ -45,6 +45,17 @@ impl Table {
         None
     }
 
+    /// The number of the value with this hash that is the `same`, where it has one.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, same: impl Fn(usize) -> bool) -> Option<usize> {
+        let tag = low_half(hash);
+        let slots = self.slots.len();
+        let from_home = (0..MAX_PROBES).map(|step| self.slots[(self.home(hash) + step) & (slots - 1)]);
+        let met = from_home.take_while(|(_, number)| *number != 0);
+        let mut those = met.filter(|(found, number)| *found == tag && same(*number as usize - 1));
+        those.next().map(|(_, number)| number as usize - 1)
+    }
+
     fn insert(&mut self, slot: usize, hash: u64) -> Option<usize> {
         let number = self.hashes.len();
         if number == MAX_DISTINCT {

@@ -2,7 +2,7 @@
 //!
 //! - An item is chosen only where it occurs in as many groups as were asked for, no two of which have a data subject in common: the
 //!   caller says which groups count.
-//! - No word is a data subject's name, and no shape has one between its slots, as far as that begins and ends as a run does.
+//! - No word has a data subject's name in it, nor has a shape between its slots, that neither begins nor ends inside of a run.
 //! - A slot that nearly always has the same filling is not one: the filling is in the shape. A string that has another there has the
 //!   shape with all slots.
 //! - Strings are counted in the order in which they are written: what was found out about them stands in lists that both follow.
@@ -15,7 +15,7 @@ use super::{code, width_among};
 use crate::strings::{Distinct, decimal_length, write_decimal, write_hexadecimal};
 use bulla_proof::EntryError;
 use bulla_proof::entry::{Field, RawRow};
-use foldhash::fast::FixedState;
+use foldhash::fast::{FixedState, RandomState};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::hash::BuildHasher;
@@ -36,6 +36,14 @@ const SHAPES_TEXT: usize = 1 << 15;
 const WORDS_TEXT: usize = 1 << 17;
 
 const NAMES: FixedState = FixedState::with_seed(0x006e_616d_6573);
+
+/// Fillings are noted for so many slots in any case, and beyond that for one in so many bytes of strings; what has more is not cut.
+const FREE_SLOTS: usize = 1 << 16;
+const BYTES_A_SLOT: usize = 4;
+/// In bytes with more places where a name may begin or end nobody looks for one: they are no item.
+const MOST_EDGES: usize = 256;
+/// Once shapes have so many slots together, no new ones are counted.
+const MOST_VOTES: usize = 1 << 16;
 
 /// What there is instead of the number of a string's shape.
 pub(super) const UNCUT: u32 = u32::MAX;
@@ -201,6 +209,8 @@ pub(crate) struct Survey {
     pub(super) votes: Vec<Vote>,
     /// Of each string its shape.
     pub(super) strings: Vec<u32>,
+    /// How many bytes of strings were met.
+    met: usize,
     /// In how many groups something has to occur, or 0.
     least: u32,
     /// What fills the slots, string after string.
@@ -208,16 +218,16 @@ pub(crate) struct Survey {
     /// Of each group where its strings end; nothing where it is not written as records.
     pub(super) groups: Vec<Option<(usize, bool)>>,
     /// The names of data subjects, by their hashes. Two that have the same one cost a common word, no more.
-    names: HashSet<u64, FixedState>,
+    names: HashSet<u64, RandomState>,
     /// Which lengths these names have, up to that of the longest item.
-    lengths: HashSet<usize, FixedState>,
+    lengths: HashSet<usize, RandomState>,
     items: Items,
 }
 
 impl Survey {
     /// Forgets the last block, and begins one in which so many groups have to have what is common; 0 where nothing is to be.
     pub(super) fn begin(&mut self, least: u32) {
-        self.least = least;
+        (self.least, self.met) = (least, 0);
         let Survey {
             vocabulary, words, parts, shapes, counts, votes, strings, fillings, groups, names, ..
         } = self;
@@ -229,6 +239,7 @@ impl Survey {
         votes.clear();
         strings.clear();
         fillings.clear();
+        fillings.shrink_to(8 * FREE_SLOTS);
         groups.clear();
         names.clear();
         self.lengths.clear();
@@ -307,8 +318,14 @@ impl Survey {
         if self.least == 0 {
             return self.strings.push(UNCUT);
         }
+        self.met += string.len();
         let mut cut = std::mem::take(&mut self.cut);
-        let shape = if cut.of(string, name) { self.shapes.number(&cut.shape) } else { None };
+        let is_cut = self.fillings.len() < FREE_SLOTS + self.met / BYTES_A_SLOT && cut.of(string, name);
+        let shape = match self.votes.len() < MOST_VOTES {
+            _ if !is_cut => None,
+            true => self.shapes.number(&cut.shape),
+            false => self.shapes.find(&cut.shape),
+        };
         self.strings.push(shape.and_then(|shape| u32::try_from(shape).ok()).unwrap_or(UNCUT));
         if let Some(shape) = shape {
             if shape == self.counts.len() {
@@ -591,11 +608,14 @@ impl Survey {
         }
     }
 
-    /// Whether a data subject's name stands in these bytes, from where a run begins or ends to where one does.
+    /// Whether a data subject's name may stand in these bytes, and neither begins nor ends inside of a run.
     fn has_name(&self, bytes: &[u8]) -> bool {
         let is_run = |at: usize| class(bytes[at]) != 0;
-        let is_edge = |at: &usize| *at == 0 || *at == bytes.len() || is_run(*at) != is_run(*at - 1);
+        let is_edge = |at: &usize| *at == 0 || *at == bytes.len() || !is_run(*at) || !is_run(*at - 1);
         let edges = (0..=bytes.len()).filter(is_edge).collect::<SmallVec<[usize; 32]>>();
+        if edges.len() > MOST_EDGES {
+            return true;
+        }
         edges.iter().enumerate().any(|(index, &start)| {
             let ends = edges[index + 1..].iter().filter(|&end| self.lengths.contains(&(end - start)));
             ends.into_iter().any(|&end| self.names.contains(&NAMES.hash_one(&bytes[start..end])))

@@ -61,21 +61,31 @@ impl Distinct {
         is_same(self.get(number), string)
     }
 
+    /// The number of a string, where it has one.
+    #[inline]
+    pub(crate) fn find(&self, string: &[u8]) -> Option<usize> {
+        self.table.find(hash(string), |number| is_same(self.strings.get(number), string))
+    }
+
     /// The number of a string, which is the next one where it is new; `None` where the table does not take it.
     #[inline]
     pub(crate) fn number(&mut self, string: &[u8]) -> Option<usize> {
-        const HASH: FixedState = FixedState::with_seed(0x7368_6170_6573);
-        let mut hasher = HASH.build_hasher();
-        hasher.write(string);
-        // The table takes a slot from the high bits and compares the low half, so all of them have to be well mixed.
-        let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Distinct { table, strings } = self;
-        let number = table.number(hash, |number| is_same(strings.get(number), string))?;
+        let number = table.number(hash(string), |number| is_same(strings.get(number), string))?;
         if number == strings.len() {
             strings.add(string);
         }
         Some(number)
     }
+}
+
+#[inline]
+fn hash(string: &[u8]) -> u64 {
+    const HASH: FixedState = FixedState::with_seed(0x7368_6170_6573);
+    let mut hasher = HASH.build_hasher();
+    hasher.write(string);
+    // The table takes a slot from the high bits and compares the low half, so all of them have to be well mixed.
+    hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Whether two strings are the same. Most are short, and for those it is done inline, without a call to `memcmp`.
@@ -112,6 +122,8 @@ mod tests {
             }
         }
         assert!((0..40).all(|length| distinct.number(&vec![b'x'; length]) == Some(length)));
+        assert!((0..40).all(|length| distinct.find(&vec![b'x'; length]) == Some(length)));
+        assert!((0..40).all(|length| distinct.find(&vec![b'y'; length]).is_none_or(|_| length == 0)));
         assert!((0..40).all(|length| distinct.is(length, &vec![b'x'; length])));
     }
 }
