@@ -40,9 +40,11 @@ pub(crate) fn run(knobs: &Knobs, place: &Path) -> Result<Outcome, Failure> {
             })
         });
         let appending = appending.collect::<Vec<_>>();
-        let times = erase(&log, &directory, &created, knobs.seed, erasures, || {
-            log.acknowledged() < before && !stop.load(Ordering::Relaxed)
-        });
+        let is_over = || stop.load(Ordering::Relaxed);
+        while log.acknowledged() < before && !is_over() {
+            std::thread::yield_now();
+        }
+        let times = erase(&log, &directory, &created, knobs.seed, erasures, is_over);
         stop.store(true, Ordering::Relaxed);
         for thread in appending {
             thread.join().map_err(|_| "a producer panicked")??;
@@ -68,31 +70,28 @@ fn append(log: &Log, source: &Source, producer: u32, stop: &AtomicBool) -> Resul
     Ok(())
 }
 
-/// Erases data subjects, one after the other, once there is enough to erase; how long each took.
+/// Erases so many data subjects, one after the other, unless it is over before; how long each took.
 fn erase(
     log: &Log,
     directory: &Path,
     created: &Created,
     seed: u64,
     erasures: usize,
-    too_early: impl Fn() -> bool,
+    is_over: impl Fn() -> bool,
 ) -> Result<Vec<Duration>, Failure> {
     let key = std::fs::read_to_string(default_keys(directory).join(files::ERASURE_KEY))?;
     let key = SigningKey::parse(&key)?;
     let (environment, mut subjects) = (Environment::default(), WORKLOAD.generator(seed, 0));
-    while too_early() {
-        std::thread::yield_now();
-    }
     let mut times = Vec::new();
-    for _ in 0..erasures {
+    while times.len() < erasures && !is_over() {
         let entry = subjects.next_entry();
         let subject =
             entry.subjects.as_deref().and_then(<[_]>::first).ok_or("an entry without data subject")?;
         let order = ErasureOrder::give(&key, created.id, &[subject], None, &environment)?;
         let start = Instant::now();
         match log.erase(&order) {
-            // Somebody who was met twice, and is not back yet.
-            Err(error) if error.kind() == ErrorKind::Refused => {}
+            // Somebody who was met twice, and is not back yet, or whose first entry is not there yet.
+            Err(error) if error.kind() == ErrorKind::Refused => std::thread::yield_now(),
             Err(error) => return Err(error.into()),
             Ok(_) => times.push(start.elapsed()),
         }
