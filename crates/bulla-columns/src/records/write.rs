@@ -129,12 +129,9 @@ impl<'s> Writing<'s, '_> {
                     list.for_each(|name| self.string(name));
                 }
             }
-            for (field, value) in values(&row, personal) {
+            for (_, value) in values(&row, personal) {
                 match value {
-                    Value::String(string) => {
-                        before.had(field, string);
-                        self.string(string);
-                    }
+                    Value::String(string) => self.string(string),
                     Value::Number(number) => self.bits.put_sized(number, INTEGER_BITS),
                 }
             }
