@@ -546,7 +546,9 @@ fn whoever_goes_on_after_the_line_that_is_told_when_the_vault_is_full_misses_not
     eventually("the first are committed", || place.info("entries") == 285);
     drop(child.stdin.take());
     let ran = finish(child).exits(exit::ENVIRONMENT);
-    assert!(ran.err.contains("for want of its data subjects' keys"), "{ran:?}");
+    // Whichever comes first: a block that lacks keys, or what a checkpoint writes into the vault.
+    let why = ["for want of its data subjects' keys", "vault.db: disk I/O error while writing"];
+    assert!(why.iter().any(|why| ran.err.contains(why)), "{ran:?}");
     let told = ran.json();
     let prefix = told["durable_prefix"].as_u64().unwrap();
     assert_eq!((&told["committed"], &told["lost"]), (&json!(prefix), &json!(0)), "{told}");
