@@ -85,24 +85,20 @@ impl Encoder {
         result.map(|()| bounds)
     }
 
-    /// Looks at all groups of a block before [`Encoder::encode_group`] writes them in the same order, and finds what is common to
-    /// `least` of them or more; with 0 nothing is. Of each come its rows, and whether it counts: a group that does must have no data
-    /// subject in common with another one that does.
+    /// Looks at groups of a block before [`Encoder::encode_group`] writes them, and finds what is common to `least` of them or more;
+    /// with 0 nothing is. Of each come its rows, which are of the same data subjects, and whether it counts: a group that does must have no
+    /// data subject in common with another one that does. All of them have so many entries.
     ///
     /// # Errors
     /// As [`Encoder::encode`].
-    pub fn survey_groups<'a, R: Iterator<Item = &'a [u8]> + Clone>(
+    pub fn survey_groups<'a, R: Iterator<Item = &'a [u8]>>(
         &mut self,
         groups: impl Iterator<Item = (R, bool)>,
+        entries: usize,
         personal: u16,
         least: u32,
     ) -> Result<(), EntryError> {
-        self.records.begin(least);
-        for (rows, counts) in groups {
-            self.records.add(rows, personal, counts)?;
-        }
-        self.records.choose();
-        Ok(())
+        self.records.survey(groups, entries, personal, least)
     }
 
     /// What is common to the groups that were surveyed last.
@@ -116,8 +112,8 @@ impl Encoder {
         groups.write(&mut self.numbers, &mut self.blobs, out);
     }
 
-    /// Appends the personal fields, those in `personal`, of the rows of the next group: as records, or in columns where that was not
-    /// surveyed, or has much to learn from itself.
+    /// Appends the personal fields, those in `personal`, of the rows of a group: as records, or in columns where it has much to learn
+    /// from itself.
     ///
     /// # Errors
     /// As [`Encoder::encode`].
@@ -127,12 +123,20 @@ impl Encoder {
         personal: u16,
         out: &mut Vec<u8>,
     ) -> Result<(), EntryError> {
-        if self.records.write(rows.clone(), personal, out)? {
-            return Ok(());
+        match self.records.write(rows.clone(), personal, out)? {
+            true => Ok(()),
+            false => self.encode_group_in_columns(rows, personal, out),
         }
+    }
+
+    pub(crate) fn encode_group_in_columns<'a>(
+        &mut self,
+        mut rows: impl Iterator<Item = &'a [u8]>,
+        personal: u16,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EntryError> {
         out.push(records::COLUMNS);
         let mut columns = std::mem::take(&mut self.columns).recycle();
-        let mut rows = rows;
         let result = rows.try_for_each(|row| {
             columns.push(&RawRow::parse(row)?, personal);
             Ok(())

@@ -97,24 +97,33 @@ impl Groups {
         ends.clear();
     }
 
-    /// Adds a group; `encrypt` appends its ciphertext.
+    /// Adds a group; `encode` appends its text, which is to be encrypted where it lies ([`Groups::text_mut`]).
     ///
     /// # Errors
-    /// What `encrypt` fails with.
+    /// What `encode` fails with.
     pub fn push<E>(
         &mut self,
         subjects: &[u64],
         commitment: Hash,
-        encrypt: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let start = self.ciphertexts.len();
-        encrypt(&mut self.ciphertexts)?;
+        encode(&mut self.ciphertexts)?;
         self.counts.push(subjects.len() as u64);
         self.subjects.extend_from_slice(subjects);
         self.lengths.push((self.ciphertexts.len() - start) as u64);
         self.commitments.push(commitment);
         self.ends.push((self.subjects.len(), self.ciphertexts.len()));
         Ok(())
+    }
+
+    /// A group's text, to be encrypted.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub fn text_mut(&mut self, group: usize) -> &mut [u8] {
+        let (_, text) = self.ranges(group);
+        &mut self.ciphertexts[text]
     }
 
     /// How many there are.

@@ -12,6 +12,7 @@
 
 use super::shape::{MOST_HEXADECIMAL, MOST_SHAPE, MOST_SLOTS, SLOT, Slot};
 use crate::strings::{decimal, hexadecimal};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// The longest string that is cut.
@@ -52,13 +53,12 @@ pub(super) fn class(byte: u8) -> u8 {
 }
 
 /// What fills a slot. A data subject's slot is filled by the entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filling {
-    /// A word, or a phrase, by its place in the string.
-    Word(Range<usize>),
-    /// Decimal digits: their place among all runs of digits, the shorter ones first.
-    Decimal(u64),
-    Hexadecimal(u64),
+    /// So many words with a space between each two, by their place in the string.
+    Words { start: usize, end: usize, count: usize },
+    /// Hexadecimal digits, or decimal ones: their place among all runs of digits, the shorter ones first.
+    Number(u64),
 }
 
 /// A string that was cut. Used again, it keeps its memory.
@@ -93,79 +93,82 @@ impl Cut {
     }
 
     fn all(&mut self, string: &[u8], name: Option<&[u8]>) -> Option<()> {
-        let mut at = 0;
+        let (mut at, mut literal) = (0, 0);
         while let Some(&byte) = string.get(at) {
             if class(byte) == 0 {
-                if byte == SLOT {
-                    return None;
-                }
-                self.shape.push(byte);
                 at += 1;
-                if byte == b'"'
-                    && let Some(end) = member(string, at)
-                {
-                    self.shape.extend_from_slice(&string[at..end]);
-                    at = end;
+                match byte {
+                    SLOT => return None,
+                    b'"' => at = member(string, at).unwrap_or(at),
+                    _ => {}
                 }
-            } else if name.is_some_and(|name| is_name(string, at, name)) {
-                self.slot(Slot::Subject);
-                at += name.map_or(0, <[u8]>::len);
-            } else {
-                at = self.run(string, at, name)?;
+                continue;
             }
+            self.shape.extend_from_slice(&string[literal..at]);
+            match name {
+                Some(name) if is_name(string, at, name) => {
+                    self.slot(Slot::Subject);
+                    at += name.len();
+                }
+                _ => at = self.run(string, at, name),
+            }
+            literal = at;
             if self.slots > MOST_SLOTS || self.shape.len() > MOST_SHAPE {
                 return None;
             }
         }
-        Some(())
+        self.shape.extend_from_slice(&string[literal..]);
+        (self.shape.len() <= MOST_SHAPE).then_some(())
     }
 
     /// Cuts the run that starts there, and what belongs to it; returns where that ends.
-    fn run(&mut self, string: &[u8], start: usize, name: Option<&[u8]>) -> Option<usize> {
-        let (mut end, classes) = run(string, start);
+    fn run(&mut self, string: &[u8], start: usize, name: Option<&[u8]>) -> usize {
+        let (end, classes) = run(string, start);
+        if end - start == UUID[0] && classes & !HEXADECIMAL == 0 && self.uuid(string, start) {
+            return start + UUID.iter().sum::<usize>() + UUID.len() - 1;
+        }
         if classes & DIGIT == 0 {
-            if end - start == UUID[0] && classes & !HEXADECIMAL == 0 && self.uuid(string, start) {
-                return Some(start + UUID.iter().sum::<usize>() + UUID.len() - 1);
-            }
-            while string.get(end) == Some(&b' ') {
-                let (next, classes) = run(string, end + 1);
-                if classes == 0
-                    || classes & DIGIT != 0
-                    || name.is_some_and(|name| is_name(string, end + 1, name))
-                {
-                    break;
-                }
-                end = next;
-            }
-            self.word(start..end);
-        } else if classes == DIGIT {
-            if end - start == UUID[0] && self.uuid(string, start) {
-                return Some(start + UUID.iter().sum::<usize>() + UUID.len() - 1);
-            }
+            return self.phrase(string, start..end, name);
+        }
+        if classes == DIGIT {
             self.part(string, start..end);
-        } else if classes & !HEXADECIMAL == 0 && end - start == UUID[0] && self.uuid(string, start) {
-            end = start + UUID.iter().sum::<usize>() + UUID.len() - 1;
         } else if end - start >= LEAST_HEXADECIMAL && (classes == DIGIT | LOWER || classes == DIGIT | UPPER) {
             let digits = string[start..end].chunks(MOST_HEXADECIMAL.into());
             digits.for_each(|digits| self.hexadecimal(digits, classes & UPPER != 0));
         } else {
             self.parts(string, start..end);
         }
-        Some(end)
+        end
+    }
+
+    /// Cuts the words from this one on, each behind a space, of which none has a digit; returns where the last one ends.
+    fn phrase(&mut self, string: &[u8], first: Range<usize>, name: Option<&[u8]>) -> usize {
+        let (start, mut end, mut count) = (first.start, first.end, 1);
+        while string.get(end) == Some(&b' ') {
+            let (next, classes) = run(string, end + 1);
+            if classes == 0
+                || classes & DIGIT != 0
+                || name.is_some_and(|name| is_name(string, end + 1, name))
+            {
+                break;
+            }
+            (end, count) = (next, count + 1);
+        }
+        self.slot(Slot::Word);
+        self.fillings.push(Filling::Words { start, end, count });
+        end
     }
 
     /// Cuts a run of digits and others into its parts, if it has few.
     fn parts(&mut self, string: &[u8], whole: Range<usize>) {
-        let bytes = &string[whole.clone()];
-        let changes = || {
-            let pairs = bytes.windows(2).zip(whole.start + 1..);
-            pairs.filter(|(pair, _)| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).map(|(_, at)| at)
-        };
-        if changes().nth(PARTS - 1).is_some() {
+        let pairs = string[whole.clone()].windows(2).zip(whole.start + 1..);
+        let changes = pairs.filter(|(pair, _)| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
+        let changes = changes.map(|(_, at)| at).take(PARTS).collect::<SmallVec<[usize; PARTS]>>();
+        if changes.len() == PARTS {
             return self.word(whole);
         }
         let mut from = whole.start;
-        for change in changes().chain([whole.end]) {
+        for change in changes.into_iter().chain([whole.end]) {
             self.part(string, from..change);
             from = change;
         }
@@ -177,7 +180,7 @@ impl Cut {
         match number {
             Some(number) => {
                 self.slot(Slot::Decimal);
-                self.fillings.push(Filling::Decimal(number));
+                self.fillings.push(Filling::Number(number));
             }
             None => self.word(part),
         }
@@ -218,24 +221,25 @@ impl Cut {
 
     fn word(&mut self, place: Range<usize>) {
         self.slot(Slot::Word);
-        self.fillings.push(Filling::Word(place));
+        self.fillings.push(Filling::Words { start: place.start, end: place.end, count: 1 });
     }
 
     fn hexadecimal(&mut self, digits: &[u8], upper: bool) {
         self.slot(Slot::Hexadecimal { digits: digits.len().to_le_bytes()[0], upper });
-        self.fillings.push(Filling::Hexadecimal(hexadecimal(digits)));
+        self.fillings.push(Filling::Number(hexadecimal(digits)));
     }
 
     fn slot(&mut self, slot: Slot) {
         self.slots += 1;
-        self.shape.extend([SLOT, slot.byte()]);
+        self.shape.extend_from_slice(&[SLOT, slot.byte()]);
     }
 }
 
 /// Whether the name stands there, where a run starts, and ends where a run may end.
 #[inline]
 fn is_name(string: &[u8], at: usize, name: &[u8]) -> bool {
-    string[at..].starts_with(name)
+    string[at] == name[0]
+        && string[at..].starts_with(name)
         && (class(name[name.len() - 1]) == 0
             || string.get(at + name.len()).is_none_or(|&byte| class(byte) == 0))
 }

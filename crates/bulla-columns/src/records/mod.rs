@@ -6,10 +6,11 @@
 //! shape that many groups use costs a reference of a few bits, of one width in the whole block.
 //!
 //! - [`cut`] cuts a string into a shape and what fills its slots.
-//! - [`survey`] counts shapes and words over all groups of a block and chooses the common ones.
+//! - [`survey`] counts shapes and words of a block's groups, and [`choose`] chooses the common ones.
 //! - [`write`] writes a group, [`read`] reads one, whatever the bytes.
 
 mod bits;
+mod choose;
 mod cut;
 mod items;
 mod read;
@@ -18,7 +19,6 @@ mod survey;
 mod values;
 mod write;
 
-use crate::strings::Strings;
 pub use items::Items;
 pub(crate) use read::RecordReader;
 pub(crate) use write::RecordWriter;
@@ -63,20 +63,6 @@ const MOST_LENGTH_BITS: u64 = 25;
 const MOST_WORDS_BITS: u64 = 16;
 /// Numbers of so many digits, where their slot does not say how many, are kept for later.
 const KEPT_DIGITS: u8 = 5;
-
-/// What a group has spelled so far, and may refer to.
-#[derive(Default)]
-struct Spelled {
-    strings: Strings,
-    numbers: Vec<u64>,
-}
-
-impl Spelled {
-    fn clear(&mut self) {
-        self.strings.clear();
-        self.numbers.clear();
-    }
-}
 
 /// The bits that each byte takes in the alphabet of this number, or as it is.
 fn bits_in(alphabet: usize) -> u32 {

@@ -5,14 +5,21 @@ use super::items::{Item, Items};
 use super::shape::{MOST_DECIMAL, Piece, Slot, above_decimal, decimal_bits, pieces};
 use super::{
     ALPHABET_BITS, ALPHABETS, COUNT_BITS, DIGITS_BITS, INTEGER_BITS, KEPT_DIGITS, LENGTH_BITS,
-    MOST_LENGTH_BITS, MOST_WORDS_BITS, RECORDS, Spelled, bits_in, code, width_among,
+    MOST_LENGTH_BITS, MOST_WORDS_BITS, RECORDS, bits_in, code, width_among,
 };
 use crate::error::{DecodeError, Fault};
-use crate::strings::{StringLimits, decimal_length, shorter, write_decimal, write_hexadecimal};
+use crate::strings::{StringLimits, Strings, decimal_length, shorter, write_decimal, write_hexadecimal};
 use crate::{FIELDS, Kind, Rows};
 use bulla_proof::entry::{Field, MAX_SUBJECTS};
 use bulla_proof::varint;
 use std::ops::Range;
+
+/// What a group has spelled so far, and may refer to.
+#[derive(Default)]
+struct Spelled {
+    strings: Strings,
+    numbers: Vec<u64>,
+}
 
 /// Reads groups one after the other. Used again, it keeps its memory.
 #[derive(Default)]
@@ -48,7 +55,8 @@ impl RecordReader {
         left: &mut usize,
         rows: &mut Rows,
     ) -> Result<(), DecodeError> {
-        self.spelled.clear();
+        self.spelled.strings.clear();
+        self.spelled.numbers.clear();
         self.subjects.clear();
         self.name = None;
         let mut reading =

@@ -36,6 +36,9 @@ const DIGITS: u8 = 1;
 const LOWER: u8 = 31;
 const UPPER: u8 = 47;
 
+/// The shape of a string that is one word, or some with a space between each two.
+pub(super) const LONE_WORD: [u8; 2] = [SLOT, WORD];
+
 impl Slot {
     pub(super) fn byte(self) -> u8 {
         match self {

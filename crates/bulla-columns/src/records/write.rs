@@ -1,175 +1,236 @@
 //! Writes groups as records.
 
 use super::bits::BitWriter;
+use super::choose::{Chosen, Fixed};
+use super::cut::{Cut, Filling};
 use super::items::Items;
-use super::shape::{SLOT, Slot, decimal_bits};
-use super::survey::{Fixed, NOWHERE, SAME, Survey, Wording, admitted, take};
+use super::shape::{LONE_WORD, Slot, decimal_bits};
+use super::survey::{MOST_PARTS, Survey, is_small, stride};
 use super::values::{Before, Value, values};
 use super::{
     ALPHABET_BITS, ALPHABETS, COUNT_BITS, DIGITS_BITS, INTEGER_BITS, KEPT_DIGITS, LENGTH_BITS, RECORDS,
-    Spelled, bits_in, code, width_among,
+    bits_in, code, width_among,
 };
 use crate::bitpack::width_of;
-use crate::strings::{decimal_length, shorter};
+use crate::strings::{Strings, decimal_length, shorter};
 use bulla_proof::EntryError;
-use bulla_proof::entry::{Field, RawRow};
+use bulla_proof::entry::RawRow;
+use smallvec::SmallVec;
 
 /// What was spelled is looked for among so many of the last.
 const LOOKED_AT: usize = 64;
 
-/// Writes the groups of a block, which its survey has seen, in their order. Used again, it keeps its memory.
+/// Writes the groups of a block, once it has found what they have in common. Used again, it keeps its memory.
 #[derive(Default)]
 pub(crate) struct RecordWriter {
-    pub(super) survey: Survey,
-    /// The next group, and where its strings and their fillings begin.
-    group: usize,
-    string: usize,
-    filling: usize,
+    survey: Survey,
+    chosen: Chosen,
+    rows: Vec<RawRow<'static>>,
+    cut: Cut,
     spelled: Spelled,
 }
 
 impl RecordWriter {
-    /// Forgets the last block, and begins one: [`Survey::begin`].
-    pub(crate) fn begin(&mut self, least: u32) {
-        self.survey.begin(least);
-        (self.group, self.string, self.filling) = (0, 0, 0);
-    }
-
-    /// Counts the next group: [`Survey::add`].
-    pub(crate) fn add<'a>(
+    /// Finds what is common to `least` of these groups or more, nothing where that is 0. Of each come its rows, which are of the same data
+    /// subjects, and whether it counts: one that does has no data subject in common with another one that does. All of them have so many
+    /// entries.
+    pub(crate) fn survey<'a, R: Iterator<Item = &'a [u8]>>(
         &mut self,
-        rows: impl Iterator<Item = &'a [u8]> + Clone,
+        groups: impl Iterator<Item = (R, bool)>,
+        entries: usize,
         personal: u16,
-        counts: bool,
+        least: u32,
     ) -> Result<(), EntryError> {
-        self.survey.add(rows, personal, counts)
+        self.chosen.clear();
+        self.survey.begin();
+        if least == 0 {
+            return Ok(());
+        }
+        let stride = stride(entries);
+        let mut rows = recycle(std::mem::take(&mut self.rows));
+        for (number, (of_group, counts)) in groups.enumerate() {
+            let looked_at = if number % stride == 0 { usize::MAX } else { 1 };
+            rows.clear();
+            for row in of_group.take(looked_at) {
+                rows.push(RawRow::parse(row)?);
+            }
+            rows.first().into_iter().for_each(|row| self.survey.name(row));
+            if looked_at > 1 {
+                self.survey.add(&rows, personal, counts);
+            }
+        }
+        self.rows = recycle(rows);
+        self.chosen.choose(&mut self.survey, least);
+        Ok(())
     }
 
-    /// Chooses what is common, of all that was counted.
-    pub(crate) fn choose(&mut self) {
-        self.survey.choose();
-    }
-
-    /// What was chosen.
+    /// What was found to be common.
     pub(crate) fn items(&self) -> &Items {
-        self.survey.items()
+        &self.chosen.items
     }
 
-    /// Appends the next group, of these rows; false where it has to be written in columns, and nothing was appended.
+    /// Appends a group of these rows; false where it has to be written in columns, and nothing was appended.
     pub(crate) fn write<'a>(
         &mut self,
-        rows: impl Iterator<Item = &'a [u8]>,
+        of_group: impl Iterator<Item = &'a [u8]>,
         personal: u16,
         out: &mut Vec<u8>,
     ) -> Result<bool, EntryError> {
-        let group = self.survey.groups.get(self.group).copied().flatten();
-        self.group += 1;
-        let Some((end, _)) = group else { return Ok(false) };
-        self.spelled.clear();
-        let survey = &self.survey;
-        let mut writing = Writing {
-            survey,
-            width: survey.items().width(),
-            bits: BitWriter::new(out),
-            strings: &survey.strings[self.string..end],
-            fillings: &survey.fillings[self.filling..],
-            spelled: &mut self.spelled,
-        };
-        writing.bits.put(RECORDS, 1);
-        writing.rows(rows, personal)?;
-        writing.bits.finish();
-        self.string = end;
-        self.filling = survey.fillings.len() - writing.fillings.len();
-        Ok(true)
+        let mut rows = recycle(std::mem::take(&mut self.rows));
+        for row in of_group {
+            rows.push(RawRow::parse(row)?);
+        }
+        let is_small = is_small(&rows, personal);
+        if is_small {
+            self.spelled.clear();
+            let mut writing = Writing {
+                chosen: &self.chosen,
+                width: self.chosen.items.width(),
+                bits: BitWriter::new(out),
+                spelled: &mut self.spelled,
+            };
+            writing.rows(&rows, personal, &mut self.cut);
+            writing.bits.finish();
+        }
+        self.rows = recycle(rows);
+        Ok(is_small)
     }
+}
+
+/// An empty vector in the same memory.
+fn recycle<'b>(mut rows: Vec<RawRow<'_>>) -> Vec<RawRow<'b>> {
+    rows.clear();
+    rows.into_iter().filter_map(|_| None).collect()
+}
+
+/// What a group has spelled so far, and may refer to.
+#[derive(Default)]
+struct Spelled {
+    strings: Strings,
+    /// Of each string what tells it from most others.
+    tags: Vec<u64>,
+    numbers: Vec<u64>,
+}
+
+impl Spelled {
+    fn clear(&mut self) {
+        self.strings.clear();
+        self.tags.clear();
+        self.numbers.clear();
+    }
+
+    /// The number of a string among the last ones that were spelled, if it is there; it is spelled now if it is not.
+    fn string(&mut self, string: &[u8]) -> Option<usize> {
+        let tag = tag(string);
+        let first = self.tags.len().saturating_sub(LOOKED_AT);
+        let mut same = (first..).zip(&self.tags[first..]).filter(|(_, other)| **other == tag);
+        if let Some((number, _)) = same.find(|(number, _)| self.strings.get(*number) == string) {
+            return Some(number);
+        }
+        self.strings.add(string);
+        self.tags.push(tag);
+        None
+    }
+
+    /// The same of a number.
+    fn number(&mut self, number: u64) -> Option<usize> {
+        let first = self.numbers.len().saturating_sub(LOOKED_AT);
+        let place = self.numbers[first..].iter().position(|known| *known == number);
+        if place.is_none() {
+            self.numbers.push(number);
+        }
+        place.map(|place| first + place)
+    }
+}
+
+/// A string's length, and its ends.
+fn tag(string: &[u8]) -> u64 {
+    let ends = match (string.first_chunk(), string.last_chunk()) {
+        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(32),
+        _ => string.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    };
+    ends ^ (string.len() as u64) << 56
 }
 
 /// A group that is being written.
 struct Writing<'s, 'o> {
-    survey: &'s Survey,
+    chosen: &'s Chosen,
     /// The bits of a code.
     width: u32,
     bits: BitWriter<'o>,
-    /// What the survey noted of the strings, and of the fillings, that come.
-    strings: &'s [u32],
-    fillings: &'s [u64],
-    spelled: &'o mut Spelled,
+    spelled: &'s mut Spelled,
 }
 
-impl<'s> Writing<'s, '_> {
-    fn rows<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>, personal: u16) -> Result<(), EntryError> {
+impl Writing<'_, '_> {
+    fn rows(&mut self, rows: &[RawRow<'_>], personal: u16, cut: &mut Cut) {
+        self.bits.put(RECORDS, 1);
         let mut before = Before::default();
         let mut presence = None;
         for row in rows {
-            let row = RawRow::parse(row)?;
-            let present = row.presence & personal;
-            let is_same = presence == Some(present);
-            if presence.replace(present).is_some() {
-                self.bits.put(is_same.into(), 1);
-            }
-            if !is_same {
-                for field in 0..u16::BITS {
-                    if personal >> field & 1 == 1 {
-                        self.bits.put((present >> field & 1).into(), 1);
-                    }
+            self.presence(presence.replace(row.presence & personal), row.presence & personal, personal);
+            let subjects = before.of_subjects(row, personal);
+            if let Some(list) = subjects.list {
+                if subjects.are_others {
+                    self.bits.put(subjects.is_same.into(), 1);
                 }
-            }
-            if let Some(list) = row.subjects.filter(|_| personal & Field::Subject.bit() != 0) {
-                let others = before.has_subjects();
-                let is_same = before.had_subjects(list);
-                if others {
-                    self.bits.put(is_same.into(), 1);
-                }
-                if !is_same {
+                if !subjects.is_same {
                     let is_one = list.len() == 1;
                     self.bits.put(is_one.into(), 1);
                     if !is_one {
                         self.bits.put(list.len() as u64, COUNT_BITS);
                     }
-                    list.for_each(|name| self.string(name));
+                    list.for_each(|name| self.string(cut, name, None));
                 }
             }
-            for (_, value) in values(&row, personal) {
+            for (field, value) in values(row, personal) {
                 match value {
-                    Value::String(string) => self.string(string),
+                    Value::String(string) if before.had(field, string) => self.code(code::SAME),
+                    Value::String(string) => self.string(cut, string, subjects.first()),
                     Value::Number(number) => self.bits.put_sized(number, INTEGER_BITS),
                 }
             }
         }
-        Ok(())
     }
 
-    fn string(&mut self, string: &[u8]) {
-        let survey = self.survey;
-        let Some((&number, rest)) = self.strings.split_first() else { return };
-        self.strings = rest;
-        let Some(shape) = survey.counts.get(number as usize) else {
-            return if number == SAME { self.code(code::SAME) } else { self.spell(string) };
-        };
-        let votes = &survey.votes[shape.votes.0..][..shape.votes.1];
-        let is_fixed = shape.fixed_position != NOWHERE && admitted(votes, self.fillings);
-        let position = if is_fixed { shape.fixed_position } else { shape.position };
-        if position != NOWHERE {
-            self.item(position);
-        } else if survey.shapes.get(number as usize) != [SLOT, Slot::Word.byte()] {
-            for vote in votes {
-                take(vote, &mut self.fillings);
+    /// Writes which of the `personal` fields an entry has.
+    fn presence(&mut self, before: Option<u16>, present: u16, personal: u16) {
+        if let Some(before) = before {
+            self.bits.put((before == present).into(), 1);
+            if before == present {
+                return;
             }
+        }
+        for (_, bit) in (0..u16::BITS).map(|field| (field, 1 << field)).filter(|(_, bit)| personal & bit != 0) {
+            self.bits.put((present & bit != 0).into(), 1);
+        }
+    }
+
+    /// Writes a string of an entry, the first of whose data subjects has this name.
+    fn string(&mut self, cut: &mut Cut, string: &[u8], name: Option<&[u8]>) {
+        let chosen = self.chosen;
+        if chosen.items.is_empty() || !cut.of(string, name) {
             return self.spell(string);
         }
-        for vote in votes {
-            let fillings = take(vote, &mut self.fillings);
-            let Some(&filling) = fillings.first() else { return };
-            match (if is_fixed { vote.fixed } else { Fixed::Free }, vote.kind) {
-                (Fixed::Constant, _) => {}
-                (Fixed::Digits(digits), _) => {
-                    self.bits.put(filling - shorter(digits), decimal_bits(digits));
+        if let [Filling::Words { count, .. }] = cut.fillings[..]
+            && cut.shape == LONE_WORD
+        {
+            return self.words(string, count);
+        }
+        let Some((position, slots, is_fixed)) = chosen.shape(&cut.shape, &cut.fillings, string) else {
+            return self.spell(string);
+        };
+        self.item(position);
+        for (slot, filling) in slots.iter().zip(&cut.fillings) {
+            match (if is_fixed { slot.fixed } else { Fixed::Free }, *filling) {
+                (Fixed::Number(_) | Fixed::Word(_), _) => {}
+                (_, Filling::Words { start, end, count }) => self.words(&string[start..end], count),
+                (Fixed::Digits(digits), Filling::Number(number)) => {
+                    self.bits.put(number - shorter(digits), decimal_bits(digits));
                 }
-                (Fixed::Free, Slot::Decimal) => self.decimal(filling),
-                (Fixed::Free, Slot::Hexadecimal { digits, .. }) => {
-                    self.bits.put(filling, 4 * u32::from(digits))
-                }
-                (Fixed::Free, Slot::Word | Slot::Digits(_) | Slot::Subject) => self.wording(string, fillings),
+                (Fixed::Free, Filling::Number(number)) => match slot.kind {
+                    Slot::Hexadecimal { digits, .. } => self.bits.put(number, 4 * u32::from(digits)),
+                    _ => self.decimal(number),
+                },
             }
         }
     }
@@ -178,95 +239,72 @@ impl<'s> Writing<'s, '_> {
         self.bits.put(code, self.width);
     }
 
-    fn item(&mut self, position: u32) {
-        self.code(code::FIRST_ITEM + u64::from(position));
+    fn item(&mut self, position: usize) {
+        self.code(code::FIRST_ITEM + position as u64);
     }
 
     fn decimal(&mut self, number: u64) {
         let digits = decimal_length(number);
-        let kept = digits >= KEPT_DIGITS;
-        let numbers = &mut self.spelled.numbers;
-        let looked_at = numbers.len().saturating_sub(LOOKED_AT);
-        if kept && let Some(place) = numbers[looked_at..].iter().position(|known| *known == number) {
-            self.bits.put(0, DIGITS_BITS);
-            return self.bits.put((looked_at + place) as u64, width_among(numbers.len()));
+        if digits >= KEPT_DIGITS {
+            let known = self.spelled.numbers.len();
+            if let Some(place) = self.spelled.number(number) {
+                self.bits.put(0, DIGITS_BITS);
+                return self.bits.put(place as u64, width_among(known));
+            }
         }
-        self.bits.put(digits as u64, DIGITS_BITS);
+        self.bits.put(digits.into(), DIGITS_BITS);
         self.bits.put(number - shorter(digits), decimal_bits(digits));
-        if kept {
-            numbers.push(number);
-        }
     }
 
-    /// Writes what fills a slot for a word of this string.
-    fn wording(&mut self, string: &[u8], fillings: &[u64]) {
-        let Some((first, words)) = fillings.split_first() else { return };
-        let survey = self.survey;
-        match Wording::unpack(*first) {
-            Wording::Spelled(start, end) => self.spell(&string[start..end]),
-            Wording::Phrase(_, start, end) => {
-                let words = words.iter().map(|word| match Wording::unpack(*word) {
-                    Wording::Counted(number) => {
-                        (survey.words[number].position, survey.vocabulary.get(number))
-                    }
-                    Wording::Spelled(start, end) | Wording::Phrase(_, start, end) => {
-                        (NOWHERE, &string[start..end])
-                    }
-                });
-                self.phrase(&string[start..end], words);
-            }
-            Wording::Counted(number) => {
-                let (word, text) = (&survey.words[number], survey.vocabulary.get(number));
-                if word.position != NOWHERE {
-                    return self.item(word.position);
-                }
-                let words = survey.parts[word.parts.0 as usize..word.parts.1 as usize].iter();
-                let words = words.map(|&word| word as usize);
-                self.phrase(
-                    text,
-                    words.map(|word| (survey.words[word].position, survey.vocabulary.get(word))),
-                );
-            }
+    /// Writes so many words with a space between each two: all together, one by one, or spelled.
+    fn words(&mut self, text: &[u8], count: usize) {
+        if count <= MOST_PARTS
+            && let Some(position) = self.chosen.word(text)
+        {
+            return self.item(position);
         }
-    }
-
-    /// Writes some words, of which each may be common, one by one or all together.
-    fn phrase<'w>(&mut self, whole: &[u8], words: impl ExactSizeIterator<Item = (u32, &'w [u8])> + Clone) {
-        let bits_of = |(position, word)| if position == NOWHERE { bits_spelled(word) } else { 0 };
-        let each = words.clone().map(|word| bits_of(word) + self.width).sum::<u32>();
-        if words.len() < 2 || bits_spelled(whole) <= LENGTH_BITS + width_of(words.len() as u64) + each {
-            return self.spell(whole);
+        if count == 1 {
+            return self.spell(text);
+        }
+        let words = text.split(|byte| *byte == b' ').map(|word| (self.chosen.word(word), word));
+        let words = words.collect::<SmallVec<[_; 16]>>();
+        let bits_of = |(position, word): &(Option<usize>, &[u8])| if position.is_none() { bits_spelled(word) } else { 0 };
+        let each = words.iter().map(|word| bits_of(word) + self.width).sum::<u32>();
+        if bits_spelled(text) <= LENGTH_BITS + width_of(count as u64) + each {
+            return self.spell(text);
         }
         self.code(code::PHRASE);
-        self.bits.put_sized(words.len() as u64, LENGTH_BITS);
+        self.bits.put_sized(count as u64, LENGTH_BITS);
         for (position, word) in words {
-            if position == NOWHERE { self.spell(word) } else { self.item(position) }
+            match position {
+                Some(position) => self.item(position),
+                None => self.spell(word),
+            }
         }
     }
 
     /// Spells a string, unless it was spelled before.
     fn spell(&mut self, string: &[u8]) {
-        let strings = &mut self.spelled.strings;
-        let known = strings.len();
-        if let Some(place) =
-            (known.saturating_sub(LOOKED_AT)..known).find(|&place| strings.get(place) == string)
-        {
+        let known = self.spelled.tags.len();
+        if let Some(place) = self.spelled.string(string) {
             self.code(code::EARLIER);
             return self.bits.put(place as u64, width_among(known));
         }
-        strings.add(string);
         self.code(code::SPELLED);
         let alphabet = alphabet_of(string);
         self.bits.put(alphabet as u64, ALPHABET_BITS);
         self.bits.put_sized(string.len() as u64, LENGTH_BITS);
         let Some(places) = PLACES.get(alphabet) else { return self.bits.put_bytes(string) };
         let width = bits_in(alphabet);
-        for byte in string {
-            self.bits.put(places[usize::from(*byte)].into(), width);
+        for bytes in string.chunks(10) {
+            // Ten bytes of at most six bits are put at once.
+            let (bits, filled) = bytes.iter().fold((0, 0), |(bits, filled), byte| {
+                (bits | u64::from(places[usize::from(*byte)]) << filled, filled + width)
+            });
+            self.bits.put(bits, filled);
         }
     }
 }
-
 /// By alphabet, where each byte stands in it.
 const PLACES: [[u8; 256]; ALPHABETS.len()] = {
     let mut places = [[0; 256]; ALPHABETS.len()];

@@ -54,15 +54,18 @@ impl Block {
         encoder.encode_and_tell(&views, &partition, &mut out, |_, _| {}).unwrap();
         if let Some(least) = self.common {
             let groups = (0..self.groups as u64).map(|group| (self.rows_of(group), true));
-            encoder.survey_groups(groups, self.personal, least).unwrap();
+            encoder.survey_groups(groups, views.len(), self.personal, least).unwrap();
         }
         let mut groups = Groups::default();
         for group in 0..self.groups as u64 {
             let subjects = [group, group + 1_000_000];
             groups
                 .push(&subjects, Hash([group as u8; 32]), |out| {
-                    encoder.encode_group(self.rows_of(group), self.personal, out)?;
-                    Ok::<(), bulla_proof::EntryError>(())
+                    let rows = self.rows_of(group);
+                    match self.common {
+                        Some(_) => encoder.encode_group(rows, self.personal, out),
+                        None => encoder.encode_group_in_columns(rows, self.personal, out),
+                    }
                 })
                 .unwrap();
         }

@@ -31,7 +31,7 @@ impl Sealed {
         let all = groups.iter().map(views).collect::<Vec<_>>();
         let surveyed =
             (0..).zip(&all).map(|(number, group)| (group.iter().map(Vec::as_slice), counts(number)));
-        encoder.survey_groups(surveyed, PERSONAL, least).unwrap();
+        encoder.survey_groups(surveyed, rows.len(), PERSONAL, least).unwrap();
         let (mut kept, mut texts) = (Groups::default(), Vec::new());
         for (number, group) in (0..).zip(&groups) {
             let mut text = Vec::new();

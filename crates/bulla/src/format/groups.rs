@@ -124,23 +124,20 @@ pub(crate) fn encrypt(
     cipher: &dyn Cipher,
     groups: &mut Groups,
 ) -> Result<()> {
-    let mut text = Vec::new();
     groups.begin(grouping.personal);
     let of_group = |group: usize| members.of(group).iter().map(|&row| rows[row as usize]);
     let no_row = |error: EntryError| Error::invalid(error.to_string());
     let all = (0..).zip(grouping.counted()).map(|(group, counted)| (of_group(group), counted));
-    encoder.survey_groups(all, grouping.personal, grouping.common).map_err(no_row)?;
+    encoder.survey_groups(all, members.len(), grouping.personal, grouping.common).map_err(no_row)?;
     for (group, set) in grouping.sets.iter().enumerate() {
-        text.clear();
-        encoder.encode_group(of_group(group), grouping.personal, &mut text).map_err(no_row)?;
-        encoder.account().turn_to(Some(Task::Encrypt));
-        groups.push(&set.numbers, set.key.commitment, |ciphertexts| {
-            cipher.seal_group(&set.key.key, &mut text)?;
-            ciphertexts.extend_from_slice(&text);
-            Ok::<(), Error>(())
-        })?;
-        encoder.account().turn_to(Some(Task::Encode));
+        let encode = |text: &mut Vec<u8>| encoder.encode_group(of_group(group), grouping.personal, text);
+        groups.push(&set.numbers, set.key.commitment, encode).map_err(no_row)?;
     }
+    encoder.account().turn_to(Some(Task::Encrypt));
+    for (group, set) in grouping.sets.iter().enumerate() {
+        cipher.seal_group(&set.key.key, groups.text_mut(group))?;
+    }
+    encoder.account().turn_to(Some(Task::Encode));
     Ok(())
 }
 

@@ -1,0 +1,393 @@
+//! Chooses what is common, of what a [`Survey`] counted, and has it looked up by whoever writes.
+//!
+//! - An item is chosen only where it occurs in as many groups as were asked for.
+//! - No word has a data subject's name in it, nor has a shape between its slots, that neither begins nor ends inside of a run.
+//! - A slot that nearly always has the same filling is not one: the filling is in the shape. A string that has another there has the
+//!   shape with all slots.
+
+use super::cut::{Filling, class};
+use super::items::{Items, MOST_ITEMS, MOST_SHAPES};
+use super::shape::{LONE_WORD, MOST_SHAPE, Piece, SLOT, Slot, pieces};
+use super::survey::{Names, Survey, Vote, Wording, take};
+use super::{code, width_among};
+use crate::strings::{Distinct, Strings, decimal_length, write_decimal, write_hexadecimal};
+use smallvec::SmallVec;
+
+/// A filling is part of a shape where it is that of all strings but one in so many.
+const CONSTANT: u32 = 32;
+/// A slot has its number of digits in its kind where that is at most so many. What is longer is likely to occur again.
+const FIXED_DIGITS: u8 = 4;
+/// The most bytes of all shapes together, and of all words.
+const SHAPES_TEXT: usize = 1 << 15;
+const WORDS_TEXT: usize = 1 << 17;
+/// In bytes with more places where a name may begin or end nobody looks for one: they are no item.
+const MOST_EDGES: usize = 256;
+
+/// What is common to the groups of a block: the items, and what of strings they stand for. Used again, it keeps its memory.
+#[derive(Default)]
+pub(super) struct Chosen {
+    pub(super) items: Items,
+    /// Shapes as strings are cut, and how each is written.
+    shapes: Distinct,
+    plans: Vec<Plan>,
+    slots: Vec<PlannedSlot>,
+    /// The words that are part of shapes.
+    constants: Strings,
+    /// The words in the order of their positions, which follow those of shapes.
+    words: Distinct,
+    shape_items: usize,
+}
+
+/// How strings of a shape are written.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// The position of the shape whose slots are fixed where they nearly always have the same filling, and of that with all slots.
+    fixed: Option<usize>,
+    free: Option<usize>,
+    slots: (usize, usize),
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct PlannedSlot {
+    pub(super) kind: Slot,
+    pub(super) fixed: Fixed,
+}
+
+/// What a slot is in the shape that is fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fixed {
+    Free,
+    /// Not one: it always has this number, or this one of the words that are part of shapes.
+    Number(u64),
+    Word(usize),
+    Digits(u8),
+}
+
+impl Chosen {
+    pub(super) fn clear(&mut self) {
+        let Chosen { items, shapes, plans, slots, constants, words, shape_items } = self;
+        items.clear();
+        shapes.clear();
+        plans.clear();
+        slots.clear();
+        constants.clear();
+        words.clear();
+        *shape_items = 0;
+    }
+
+    /// The position of a word or phrase.
+    #[inline]
+    pub(super) fn word(&self, word: &[u8]) -> Option<usize> {
+        Some(self.shape_items + self.words.find(word)?)
+    }
+
+    /// How a string is written that was cut into this shape and these fillings: the shape's position, its slots, and whether they are
+    /// fixed; `None` where its shape is not common.
+    #[inline]
+    pub(super) fn shape(
+        &self,
+        shape: &[u8],
+        fillings: &[Filling],
+        string: &[u8],
+    ) -> Option<(usize, &[PlannedSlot], bool)> {
+        let plan = self.plans[self.shapes.find(shape)?];
+        let slots = &self.slots[plan.slots.0..plan.slots.1];
+        if let Some(position) = plan.fixed
+            && slots.iter().zip(fillings).all(|(slot, filling)| self.admits(slot.fixed, *filling, string))
+        {
+            return Some((position, slots, true));
+        }
+        Some((plan.free?, slots, false))
+    }
+
+    #[inline]
+    fn admits(&self, fixed: Fixed, filling: Filling, string: &[u8]) -> bool {
+        match (fixed, filling) {
+            (Fixed::Free, _) => true,
+            (Fixed::Number(expected), Filling::Number(number)) => number == expected,
+            (Fixed::Digits(digits), Filling::Number(number)) => decimal_length(number) == digits,
+            (Fixed::Word(expected), Filling::Words { start, end, .. }) => {
+                self.constants.get(expected) == &string[start..end]
+            }
+            _ => false,
+        }
+    }
+
+    /// Replaces what is here by what is common to `least` of the groups that were surveyed, or more.
+    pub(super) fn choose(&mut self, survey: &mut Survey, least: u32) {
+        self.clear();
+        let mut choice = Choice { least, decisions: Vec::new(), survey };
+        choice.decide();
+        choice.count_uses();
+        let (texts, shapes) = choice.shapes();
+        let words = choice.words(texts.len());
+        let vocabulary = &choice.survey.vocabulary;
+        self.shape_items = texts.len();
+        for &word in &words {
+            self.words.number(vocabulary.get(word));
+        }
+        self.items.fill(texts.iter().map(Vec::as_slice), words.iter().map(|word| vocabulary.get(*word)));
+        for (shape, plan) in shapes {
+            self.plan(&choice, shape, plan);
+        }
+    }
+
+    fn plan(&mut self, choice: &Choice<'_>, shape: usize, (fixed, free): (Option<usize>, Option<usize>)) {
+        let Choice { survey, decisions, .. } = choice;
+        self.shapes.number(survey.shapes.get(shape));
+        let first = self.slots.len();
+        let (vote, count) = survey.counts[shape].votes;
+        for (vote, decision) in survey.votes[vote..vote + count].iter().zip(&decisions[vote..vote + count]) {
+            let fixed = match decision {
+                Decision::Free => Fixed::Free,
+                Decision::Digits(digits) => Fixed::Digits(*digits),
+                Decision::Constant => match (vote.kind, Wording::unpack(vote.filling)) {
+                    (Slot::Word, Wording::Counted(word)) => Fixed::Word(self.constants.add(survey.vocabulary.get(word))),
+                    _ => Fixed::Number(vote.filling),
+                },
+            };
+            self.slots.push(PlannedSlot { kind: vote.kind, fixed });
+        }
+        self.plans.push(Plan { fixed, free, slots: (first, self.slots.len()) });
+    }
+}
+
+/// What becomes of a slot in the shape that is fixed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Free,
+    Constant,
+    Digits(u8),
+}
+
+impl Decision {
+    /// What becomes of it after so many votes.
+    fn on(vote: &Vote, votes: u32) -> Self {
+        let wins = |lead: u32| lead >= votes - votes / CONSTANT;
+        let is_text = vote.kind == Slot::Word;
+        if wins(vote.lead) && !(is_text && !matches!(Wording::unpack(vote.filling), Wording::Counted(_))) {
+            Decision::Constant
+        } else if vote.kind == Slot::Decimal && wins(vote.digits_lead) && vote.digits <= FIXED_DIGITS {
+            Decision::Digits(vote.digits)
+        } else {
+            Decision::Free
+        }
+    }
+
+    /// Whether a filling is what was voted for.
+    fn admits(self, vote: &Vote, filling: u64) -> bool {
+        match self {
+            Decision::Free => true,
+            Decision::Constant => filling == vote.filling,
+            Decision::Digits(digits) => decimal_length(filling) == digits,
+        }
+    }
+}
+
+/// Choosing, at work.
+struct Choice<'s> {
+    survey: &'s mut Survey,
+    least: u32,
+    /// By vote.
+    decisions: Vec<Decision>,
+}
+
+impl Choice<'_> {
+    /// Decides on the slots of shapes that may be common. A slot for words alone needs no shape.
+    fn decide(&mut self) {
+        let Choice { survey, least, decisions } = self;
+        decisions.resize(survey.votes.len(), Decision::Free);
+        let lone = survey.shapes.find(&LONE_WORD);
+        let shapes = survey.counts.iter().enumerate().filter(|(number, _)| lone != Some(*number));
+        for (_, shape) in shapes.filter(|(_, shape)| shape.count.groups >= *least) {
+            let (first, count) = shape.votes;
+            for vote in first..first + count {
+                decisions[vote] = Decision::on(&survey.votes[vote], shape.count.uses);
+            }
+        }
+    }
+
+    /// Counts what strings refer to if their shapes are common.
+    fn count_uses(&mut self) {
+        let Survey { strings, fillings, groups, counts, votes, words, parts, .. } = &mut *self.survey;
+        let (mut rest, mut at) = (&fillings[..], 0);
+        for &(end, group) in groups.iter() {
+            for &shape in &strings[at..end] {
+                let shape = &mut counts[shape as usize];
+                let (first, count) = shape.votes;
+                let slots = || votes[first..first + count].iter().zip(&self.decisions[first..first + count]);
+                let mut looked_at = rest;
+                let is_fixed = slots().all(|(vote, decision)| {
+                    take(vote, &mut looked_at).first().is_some_and(|filling| decision.admits(vote, *filling))
+                });
+                if is_fixed {
+                    shape.fixed.add(group);
+                }
+                for (vote, decision) in slots() {
+                    let used = take(vote, &mut rest);
+                    if vote.kind == Slot::Word && !(is_fixed && *decision == Decision::Constant) {
+                        for filling in used {
+                            if let Wording::Counted(word) = Wording::unpack(*filling) {
+                                words[word].uses += 1;
+                            }
+                        }
+                    }
+                }
+            }
+            at = end;
+        }
+        // A phrase that is not common refers to its words.
+        for number in 0..words.len() {
+            let word = words[number];
+            if word.count.groups < self.least {
+                for part in word.parts.0..word.parts.1 {
+                    words[parts[part as usize] as usize].uses += word.uses;
+                }
+            }
+        }
+    }
+
+    /// The bytes of the shapes that are chosen, in their order, and of each shape of which they are, by its number, the positions of
+    /// that which is fixed and of that with all slots.
+    fn shapes(&self) -> (Vec<Vec<u8>>, Vec<(usize, (Option<usize>, Option<usize>))>) {
+        let mut found = Vec::new();
+        for (number, shape) in self.survey.counts.iter().enumerate() {
+            let (first, count) = shape.votes;
+            let is_fixed = self.decisions[first..first + count].iter().any(|decision| *decision != Decision::Free);
+            let mut rest = shape.count.uses;
+            for as_fixed in [true, false] {
+                let count = if as_fixed { shape.fixed } else { shape.count };
+                if as_fixed && !is_fixed || count.groups < self.least || rest < 2 {
+                    continue;
+                }
+                let mut text = Vec::new();
+                self.write_shape(number, as_fixed, &mut text);
+                if self.may_be_item(&text) {
+                    let uses = if as_fixed { count.uses } else { rest };
+                    rest -= if as_fixed { uses } else { 0 };
+                    found.push((uses, text, number, as_fixed));
+                }
+            }
+        }
+        found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+        found.truncate(MOST_SHAPES);
+        let mut room = SHAPES_TEXT;
+        found.retain(|(_, text, ..)| {
+            let fits = text.len() <= room;
+            room -= if fits { text.len() } else { 0 };
+            fits
+        });
+        found.sort_unstable_by(|one, other| one.1.cmp(&other.1));
+        let (mut texts, mut positions) = (Vec::<Vec<u8>>::new(), Vec::new());
+        for (_, text, number, as_fixed) in found {
+            // Two can have the same bytes: what fills a slot of one is between the slots of the other.
+            if texts.last() != Some(&text) {
+                texts.push(text);
+            }
+            positions.push((number, as_fixed, texts.len() - 1));
+        }
+        positions.sort_unstable();
+        let of_one = positions.chunk_by(|(one, ..), (other, ..)| one == other).map(|positions| {
+            let of = |fixed: bool| positions.iter().find(|(_, is, _)| *is == fixed).map(|(.., position)| *position);
+            (positions[0].0, (of(true), of(false)))
+        });
+        let of_one = of_one.collect();
+        (texts, of_one)
+    }
+
+    /// Whether these bytes are a shape that may be an item.
+    fn may_be_item(&self, text: &[u8]) -> bool {
+        (1..=MOST_SHAPE).contains(&text.len())
+            && text != LONE_WORD
+            && !pieces(text)
+                .any(|piece| matches!(piece, Ok(Piece::Literal(bytes)) if has_name(bytes, &self.survey.names)))
+    }
+
+    /// The words that are chosen, in the order of their bytes, where so many shapes are.
+    fn words(&self, shapes: usize) -> Vec<usize> {
+        let Survey { words, vocabulary, names, .. } = &*self.survey;
+        let candidates = words.iter().enumerate();
+        let candidates = candidates.filter(|(_, word)| word.count.groups >= self.least && word.uses > 1);
+        let mut chosen = candidates.map(|(number, word)| (word.uses, number)).collect::<Vec<_>>();
+        chosen.retain(|(_, number)| !has_name(vocabulary.get(*number), names));
+        chosen.sort_unstable_by_key(|&(uses, number)| (std::cmp::Reverse(uses), number));
+        let mut room = WORDS_TEXT;
+        let within = chosen.iter().take_while(|(_, number)| {
+            room = room.saturating_sub(vocabulary.get(*number).len());
+            room > 0
+        });
+        let most = within.count().min(MOST_ITEMS - shapes);
+        chosen.truncate(most);
+        chosen.truncate(self.best_number(&chosen, shapes));
+        let mut words = chosen.into_iter().map(|(_, number)| number).collect::<Vec<_>>();
+        words.sort_unstable_by(|one, other| vocabulary.get(*one).cmp(vocabulary.get(*other)));
+        words
+    }
+
+    /// How many of the most frequent words make groups shortest: each more may make all references wider.
+    fn best_number(&self, words: &[(u32, usize)], shapes: usize) -> usize {
+        let (strings, _) = self.survey.met;
+        let codes = strings as u64 + words.iter().map(|(uses, _)| u64::from(*uses)).sum::<u64>();
+        let spelled = |&(uses, number): &(u32, usize)| {
+            u64::from(uses) * (10 + 6 * self.survey.vocabulary.get(number).len() as u64)
+        };
+        let others = shapes + usize::try_from(code::FIRST_ITEM).unwrap_or(0);
+        let bits_of = |taken: usize| {
+            codes * u64::from(width_among(others + taken)) + words[taken..].iter().map(spelled).sum::<u64>()
+        };
+        let fill = (0..=12).filter_map(|width| (1_usize << width).checked_sub(others));
+        let numbers = fill.filter(|taken| *taken < words.len()).chain([words.len()]);
+        numbers.min_by_key(|taken| bits_of(*taken)).unwrap_or(0)
+    }
+
+    /// Appends the bytes of a shape; those of fixed slots as they are fixed.
+    fn write_shape(&self, number: usize, fixed: bool, out: &mut Vec<u8>) {
+        let mut votes = self.survey.counts[number].votes.0..;
+        for piece in pieces(self.survey.shapes.get(number)) {
+            match piece {
+                Ok(Piece::Literal(bytes)) => out.extend_from_slice(bytes),
+                Ok(Piece::Slot(Slot::Subject)) => out.extend_from_slice(&[SLOT, Slot::Subject.byte()]),
+                Ok(Piece::Slot(slot)) => match votes.next().filter(|_| fixed) {
+                    Some(vote) => self.write_slot(&self.survey.votes[vote], self.decisions[vote], out),
+                    None => out.extend_from_slice(&[SLOT, slot.byte()]),
+                },
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn write_slot(&self, vote: &Vote, decision: Decision, out: &mut Vec<u8>) {
+        let start = out.len();
+        match (decision, vote.kind) {
+            (Decision::Constant, Slot::Word) => {
+                if let Wording::Counted(word) = Wording::unpack(vote.filling) {
+                    out.extend_from_slice(self.survey.vocabulary.get(word));
+                }
+            }
+            (Decision::Constant, Slot::Hexadecimal { digits, upper }) => {
+                out.resize(start + usize::from(digits), 0);
+                write_hexadecimal(vote.filling, upper, &mut out[start..]);
+            }
+            (Decision::Constant, _) => {
+                out.resize(start + usize::from(decimal_length(vote.filling)), 0);
+                write_decimal(vote.filling, &mut out[start..]);
+            }
+            (Decision::Digits(digits), _) => out.extend_from_slice(&[SLOT, Slot::Digits(digits).byte()]),
+            (Decision::Free, slot) => out.extend_from_slice(&[SLOT, slot.byte()]),
+        }
+    }
+}
+
+/// Whether a data subject's name may stand in these bytes, and neither begins nor ends inside of a run.
+fn has_name(bytes: &[u8], names: &Names) -> bool {
+    let is_run = |at: usize| class(bytes[at]) != 0;
+    let is_edge = |at: &usize| *at == 0 || *at == bytes.len() || !is_run(*at) || !is_run(*at - 1);
+    let edges = (0..=bytes.len()).filter(is_edge).collect::<SmallVec<[usize; 32]>>();
+    if edges.len() > MOST_EDGES {
+        return true;
+    }
+    edges.iter().enumerate().any(|(index, &start)| {
+        let ends = edges[index + 1..].iter().filter(|&end| names.have_length(end - start));
+        ends.into_iter().any(|&end| names.contain(&bytes[start..end]))
+    })
+}
