@@ -18,7 +18,10 @@ const COMMON: u32 = 16;
 
 fn main() {
     let names = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect::<Vec<_>>();
-    println!("{:<16} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}", "ns an entry", "entries", "groups", "columns", "survey", "write", "bytes");
+    println!(
+        "{:<16} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
+        "ns an entry", "entries", "groups", "columns", "survey", "write", "bytes"
+    );
     for workload in Workload::ALL {
         if names.is_empty() || names.iter().any(|name| name == workload.name()) {
             measure(workload);

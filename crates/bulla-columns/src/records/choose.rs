@@ -5,12 +5,12 @@
 //! - A slot that nearly always has the same filling is not one: the filling is in the shape. A string that has another there has the
 //!   shape with all slots.
 
-use super::cut::{Filling, class};
+use super::cut::Filling;
 use super::items::{Items, MOST_ITEMS, MOST_SHAPES};
 use super::shape::{LONE_WORD, MOST_SHAPE, Piece, SLOT, Slot, pieces};
 use super::survey::{Names, Survey, Vote, Wording, take};
 use super::{code, width_among};
-use crate::strings::{Distinct, Strings, decimal_length, write_decimal, write_hexadecimal};
+use crate::strings::{Distinct, Strings, decimal_length, is_run, write_decimal, write_hexadecimal};
 use smallvec::SmallVec;
 
 /// A filling is part of a shape where it is that of all strings but one in so many.
@@ -142,7 +142,9 @@ impl Chosen {
                 Decision::Free => Fixed::Free,
                 Decision::Digits(digits) => Fixed::Digits(*digits),
                 Decision::Constant => match (vote.kind, Wording::unpack(vote.filling)) {
-                    (Slot::Word, Wording::Counted(word)) => Fixed::Word(self.constants.add(survey.vocabulary.get(word))),
+                    (Slot::Word, Wording::Counted(word)) => {
+                        Fixed::Word(self.constants.add(survey.vocabulary.get(word)))
+                    }
                     _ => Fixed::Number(vote.filling),
                 },
             };
@@ -253,7 +255,8 @@ impl Choice<'_> {
         let mut found = Vec::new();
         for (number, shape) in self.survey.counts.iter().enumerate() {
             let (first, count) = shape.votes;
-            let is_fixed = self.decisions[first..first + count].iter().any(|decision| *decision != Decision::Free);
+            let is_fixed =
+                self.decisions[first..first + count].iter().any(|decision| *decision != Decision::Free);
             let mut rest = shape.count.uses;
             for as_fixed in [true, false] {
                 let count = if as_fixed { shape.fixed } else { shape.count };
@@ -288,7 +291,9 @@ impl Choice<'_> {
         }
         positions.sort_unstable();
         let of_one = positions.chunk_by(|(one, ..), (other, ..)| one == other).map(|positions| {
-            let of = |fixed: bool| positions.iter().find(|(_, is, _)| *is == fixed).map(|(.., position)| *position);
+            let of = |fixed: bool| {
+                positions.iter().find(|(_, is, _)| *is == fixed).map(|(.., position)| *position)
+            };
             (positions[0].0, (of(true), of(false)))
         });
         let of_one = of_one.collect();
@@ -299,8 +304,9 @@ impl Choice<'_> {
     fn may_be_item(&self, text: &[u8]) -> bool {
         (1..=MOST_SHAPE).contains(&text.len())
             && text != LONE_WORD
-            && !pieces(text)
-                .any(|piece| matches!(piece, Ok(Piece::Literal(bytes)) if has_name(bytes, &self.survey.names)))
+            && !pieces(text).any(
+                |piece| matches!(piece, Ok(Piece::Literal(bytes)) if has_name(bytes, &self.survey.names)),
+            )
     }
 
     /// The words that are chosen, in the order of their bytes, where so many shapes are.
@@ -380,8 +386,8 @@ impl Choice<'_> {
 
 /// Whether a data subject's name may stand in these bytes, and neither begins nor ends inside of a run.
 fn has_name(bytes: &[u8], names: &Names) -> bool {
-    let is_run = |at: usize| class(bytes[at]) != 0;
-    let is_edge = |at: &usize| *at == 0 || *at == bytes.len() || !is_run(*at) || !is_run(*at - 1);
+    let is_edge =
+        |at: &usize| *at == 0 || *at == bytes.len() || !is_run(bytes[*at]) || !is_run(bytes[*at - 1]);
     let edges = (0..=bytes.len()).filter(is_edge).collect::<SmallVec<[usize; 32]>>();
     if edges.len() > MOST_EDGES {
         return true;

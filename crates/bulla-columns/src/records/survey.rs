@@ -41,7 +41,9 @@ pub(crate) fn stride(entries: usize) -> usize {
 /// Whether a group of these rows is written as records.
 pub(super) fn is_small(rows: &[RawRow<'_>], personal: u16) -> bool {
     let strings = rows.iter().flat_map(|row| values(row, personal)).filter_map(|(_, value)| match value {
-        Value::String(string) => Some(if string.len() > super::cut::LONGEST { LARGEST_GROUP } else { string.len() }),
+        Value::String(string) => {
+            Some(if string.len() > super::cut::LONGEST { LARGEST_GROUP } else { string.len() })
+        }
         Value::Number(_) => None,
     });
     strings.sum::<usize>() < LARGEST_GROUP
@@ -179,7 +181,20 @@ pub(crate) struct Survey {
 impl Survey {
     /// Forgets the last block.
     pub(super) fn begin(&mut self) {
-        let Survey { cut: _, vocabulary, words, parts, shapes, counts, votes, strings, fillings, groups, met, names } = self;
+        let Survey {
+            cut: _,
+            vocabulary,
+            words,
+            parts,
+            shapes,
+            counts,
+            votes,
+            strings,
+            fillings,
+            groups,
+            met,
+            names,
+        } = self;
         vocabulary.clear();
         shapes.clear();
         words.clear();

@@ -200,7 +200,8 @@ impl Writing<'_, '_> {
                 return;
             }
         }
-        for (_, bit) in (0..u16::BITS).map(|field| (field, 1 << field)).filter(|(_, bit)| personal & bit != 0) {
+        for (_, bit) in (0..u16::BITS).map(|field| (field, 1 << field)).filter(|(_, bit)| personal & bit != 0)
+        {
             self.bits.put((present & bit != 0).into(), 1);
         }
     }
@@ -214,7 +215,7 @@ impl Writing<'_, '_> {
         if let [Filling::Words { count, .. }] = cut.fillings[..]
             && cut.shape == LONE_WORD
         {
-            return self.words(string, count);
+            return self.words(string, count, cut.words(0, string.len()).map(|word| &string[word]));
         }
         let Some((position, slots, is_fixed)) = chosen.shape(&cut.shape, &cut.fillings, string) else {
             return self.spell(string);
@@ -223,7 +224,10 @@ impl Writing<'_, '_> {
         for (slot, filling) in slots.iter().zip(&cut.fillings) {
             match (if is_fixed { slot.fixed } else { Fixed::Free }, *filling) {
                 (Fixed::Number(_) | Fixed::Word(_), _) => {}
-                (_, Filling::Words { start, end, count }) => self.words(&string[start..end], count),
+                (_, Filling::Words { start, end, count }) => {
+                    let words = cut.words(start, end).map(|word| &string[word]);
+                    self.words(&string[start..end], count, words);
+                }
                 (Fixed::Digits(digits), Filling::Number(number)) => {
                     self.bits.put(number - shorter(digits), decimal_bits(digits));
                 }
@@ -257,7 +261,7 @@ impl Writing<'_, '_> {
     }
 
     /// Writes so many words with a space between each two: all together, one by one, or spelled.
-    fn words(&mut self, text: &[u8], count: usize) {
+    fn words<'w>(&mut self, text: &[u8], count: usize, words: impl Iterator<Item = &'w [u8]>) {
         if count <= MOST_PARTS
             && let Some(position) = self.chosen.word(text)
         {
@@ -266,9 +270,10 @@ impl Writing<'_, '_> {
         if count == 1 {
             return self.spell(text);
         }
-        let words = text.split(|byte| *byte == b' ').map(|word| (self.chosen.word(word), word));
-        let words = words.collect::<SmallVec<[_; 16]>>();
-        let bits_of = |(position, word): &(Option<usize>, &[u8])| if position.is_none() { bits_spelled(word) } else { 0 };
+        let words = words.map(|word| (self.chosen.word(word), word)).collect::<SmallVec<[_; 16]>>();
+        let bits_of = |(position, word): &(Option<usize>, &[u8])| {
+            if position.is_none() { bits_spelled(word) } else { 0 }
+        };
         let each = words.iter().map(|word| bits_of(word) + self.width).sum::<u32>();
         if bits_spelled(text) <= LENGTH_BITS + width_of(count as u64) + each {
             return self.spell(text);
