@@ -96,12 +96,9 @@ fn values(values: Values<'_>, most: usize, payload: &mut String) {
                 }
             }
         }
-        Values::Told(reply, at) => {
+        Values::Told(reply, from, to) => {
             missing = reply.count() > reply.nodes().len() as u64;
-            let nodes = reply.nodes().get(at..).unwrap_or_default();
-            let depth = nodes.first().map_or(0, |node| node.depth);
-            let inside = nodes.iter().skip(1).take_while(|node| node.depth > depth);
-            for node in nodes.first().into_iter().chain(inside) {
+            for node in reply.nodes().get(from..to).unwrap_or_default() {
                 if !node.is_aggregate() && !matches!(node.kind, Kind::Null | Kind::Error) {
                     value(reply.text(node), node.length);
                 }

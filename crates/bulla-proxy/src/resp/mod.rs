@@ -14,7 +14,7 @@ mod request;
 mod tests;
 
 pub use arguments::{Argument, Arguments};
-pub use replies::{DEEPEST, Replies};
+pub use replies::{DEEPEST, Part, Replies};
 pub use reply::{Kind, Node, Reply};
 pub use request::{Requests, write_command};
 

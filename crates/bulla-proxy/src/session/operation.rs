@@ -84,8 +84,8 @@ pub enum Values<'a> {
     None,
     /// Arguments of the command, of these places.
     Carried(&'a Arguments, u64, u64),
-    /// In the value of this place in a reply.
-    Told(&'a Reply, usize),
+    /// In the values of a reply from this place on, up to the other.
+    Told(&'a Reply, usize, usize),
 }
 
 /// At which point of its way a command is recorded.

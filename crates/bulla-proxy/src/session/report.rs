@@ -109,7 +109,7 @@ impl Report<'_> {
                 Outcome::Unknown => (used.access, Status::Unknown),
             };
             let size = match access {
-                Access::Read => answer.zip(node).and_then(|((_, at), (reply, node))| told(reply, at, node)),
+                Access::Read => node.and_then(|(reply, node)| told(reply, node)),
                 _ => Some(*written.get_or_insert_with(|| carried(pending))),
             };
             recorded = recorded.and(recorder.record(&Operation {
@@ -147,22 +147,15 @@ impl Report<'_> {
     ) -> Values<'a> {
         let is_wanted =
             self.context.record_values.is_some() && self.stage == Stage::Over && status == Status::Done;
-        let keys = &pending.effect.keys;
-        let several = keys.iter().any(|other| other.argument != used.argument);
+        let several = pending.effect.has_several_keys();
         match (is_wanted, access, self.name(pending)) {
             (false, ..) | (_, Access::Delete, _) => Values::None,
             (true, Access::Read, name) => match answer {
-                // Of what is inside the reply of EXEC too little is kept.
-                Some((_, 1..)) => Values::None,
-                Some((reply, at)) if name == "mget" => {
-                    let place = keys.iter().position(|other| other.argument == used.argument);
-                    let child = place.and_then(|place| reply.children(at).nth(place));
-                    child.map_or(Values::None, |(at, _)| Values::Told(reply, at))
-                }
-                Some((reply, at)) if !several => Values::Told(reply, at),
-                _ => Values::None,
+                Some((reply, at)) if several => told_of(pending, used, name, (reply, at)),
+                Some((reply, at)) => Values::Told(reply, at, reply.end_of(at)),
+                None => Values::None,
             },
-            (true, _, "mset" | "msetnx") => {
+            (true, _, "mset" | "msetnx" | "msetex") => {
                 Values::Carried(&pending.arguments, used.argument + 1, used.argument + 2)
             }
             (true, ..) if !several => {
@@ -254,11 +247,43 @@ fn created(effect: &Effect, answer: Option<(&Reply, usize)>) -> bool {
     }
 }
 
+/// What the reply to a command with several keys tells of one of them, where it says of which.
+fn told_of<'a>(pending: &Pending, used: &KeyUse, name: &str, (reply, at): (&'a Reply, usize)) -> Values<'a> {
+    let names = |node: &Node| {
+        let is_whole = node.is_whole() && pending.arguments.is_whole(used.argument);
+        is_whole && pending.arguments.get(used.argument) == Some(reply.text(node))
+    };
+    // Behind a name that an array begins with.
+    let behind_name = |at: usize| {
+        let first = reply.children(at).next().filter(|(_, first)| names(first));
+        first.map(|(first, _)| (first + 1, reply.end_of(at)))
+    };
+    let told = match name {
+        // In the order of the keys.
+        "mget" => {
+            let place = pending.effect.keys.iter().position(|other| other.argument == used.argument);
+            let child = place.and_then(|place| reply.children(at).nth(place));
+            child.map(|(at, _)| (at, reply.end_of(at)))
+        }
+        _ if pending.effect.names_key() => behind_name(at),
+        "xread" | "xreadgroup" => match reply.nodes().get(at).map(|node| node.kind) {
+            Some(Kind::Map) => {
+                let streams = reply.children(at).step_by(2).zip(reply.children(at).skip(1).step_by(2));
+                let mut found = streams.filter(|((_, name), _)| names(name));
+                found.next().map(|(_, (told, _))| (told, reply.end_of(told)))
+            }
+            _ => reply.children(at).find_map(|(at, _)| behind_name(at)),
+        },
+        _ => None,
+    };
+    told.map_or(Values::None, |(from, to)| Values::Told(reply, from, to))
+}
+
 /// How many bytes a reply told: those of a value, or all of a reply that has several.
-fn told(reply: &Reply, at: usize, node: &Node) -> Option<u64> {
+fn told(reply: &Reply, node: &Node) -> Option<u64> {
     match node.kind {
         Kind::Bulk | Kind::Simple => Some(node.length),
-        _ if node.is_aggregate() && at == 0 => Some(reply.wire()),
+        _ if node.is_aggregate() => Some(reply.wire()),
         _ => None,
     }
 }
