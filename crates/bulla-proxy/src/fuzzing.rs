@@ -2,7 +2,9 @@
 //! in tests and under a fuzzer.
 
 use crate::proxy_header::{Expected, MOST};
-use crate::resp::{Kind, Limits, Node, Part, Progress, Replies, Reply, Requests, Violation, write_command};
+use crate::resp::{
+    Digest, Kind, Limits, Node, Part, Progress, Replies, Reply, Requests, Violation, write_command,
+};
 use redis_protocol::{resp2, resp3};
 
 /// Limits that keep all of what a test has.
@@ -72,7 +74,7 @@ pub(crate) fn commands(bytes: &[u8], limits: Limits, piece: usize) -> (Vec<Told>
         (end, arguments.count(), arguments.wire(), kept)
     };
     let outcome = in_pieces(bytes, piece, |bytes, at| {
-        let progress = requests.next(bytes, |_, _, _| (8.max(limits.bytes / 2), true))?;
+        let progress = requests.next(bytes, |_, _, _| (8.max(limits.bytes / 2), Digest::OfCut))?;
         if progress.complete {
             assert_eq!(requests.arguments().arrived(), requests.arguments().count());
             assert!(requests.arguments().count() > 0, "a command has a name");

@@ -47,10 +47,9 @@ pub(super) fn describe(
                 Unknowable::TooMany => "too_many",
             };
             member("unknowable", class, payload);
-            if let Some(script) = script.and_then(|script| str::from_utf8(script).ok()) {
-                member("script", script, payload);
-            }
+            of_script(script, payload);
         }
+        Target::Server(script) => of_script(script, payload),
         Target::Unlisted(count, digest) => {
             let _ = write!(payload, ",\"unlisted\":{count}");
             if let Some(digest) = digest.filter(|_| count > 0) {
@@ -58,7 +57,7 @@ pub(super) fn describe(
             }
         }
         Target::Unaudited => payload.push_str(",\"unaudited\":true"),
-        Target::Key { .. } | Target::Server => {}
+        Target::Key { .. } => {}
     }
     if let Some(most) = most {
         values(operation.values, most, payload);
@@ -110,6 +109,12 @@ fn values(values: Values<'_>, most: usize, payload: &mut String) {
     }
     if cut || missing {
         payload.push_str(",\"values_cut\":true");
+    }
+}
+
+fn of_script(name: Option<&[u8]>, payload: &mut String) {
+    if let Some(name) = name.and_then(|name| str::from_utf8(name).ok()) {
+        member("script", name, payload);
     }
 }
 

@@ -38,8 +38,8 @@ pub enum Target<'a> {
     /// So many keys that a reply named beyond those that are listed, and the keyed digest (HMAC-SHA256) of all of the reply as it came,
     /// where it came.
     Unlisted(u64, Option<[u8; 32]>),
-    /// The server.
-    Server,
+    /// The server; a script or function that it is given or has to forget, where that has a name.
+    Server(Option<&'a [u8]>),
     /// A connection that nobody audits from here on.
     Unaudited,
 }

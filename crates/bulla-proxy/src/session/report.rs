@@ -7,7 +7,6 @@ use super::standing::Standing;
 use crate::command::{Access, Class, Effect, KeyUse, Outcome};
 use crate::resp::{Arguments, Kind, Node, Reply};
 use crate::subject::{Answer, Span};
-use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// Of whom and when.
 pub(super) struct Report<'a> {
@@ -121,14 +120,15 @@ impl Report<'_> {
                 ..operation
             }));
         }
-        if let Some(class) = pending.effect.unknowable {
-            let digest = digest_of_script(operation.command, pending);
-            let script = digest.as_ref().map(|digest| &digest[..]).or(script(operation.command, pending));
-            let target = Target::Unknowable(class, script);
-            recorded = recorded.and(recorder.record(&Operation { target, ..operation }));
-        }
-        if pending.effect.administrative {
-            recorded = recorded.and(recorder.record(&Operation { target: Target::Server, ..operation }));
+        if pending.effect.unknowable.is_some() || pending.effect.administrative {
+            let digest = digest_of_script(&pending.arguments);
+            let script =
+                digest.as_ref().map(|digest| &digest[..]).or(script(operation.command, &pending.arguments));
+            let of_keys = pending.effect.unknowable.map(|class| Target::Unknowable(class, script));
+            let of_server = pending.effect.administrative.then_some(Target::Server(script));
+            for target in [of_keys, of_server].into_iter().flatten() {
+                recorded = recorded.and(recorder.record(&Operation { target, ..operation }));
+            }
         }
         if pending.effect.class == Class::Listing {
             recorded = recorded.and(self.list(answer, &operation, recorder));
@@ -219,7 +219,7 @@ impl Report<'_> {
     /// What every operation of a command has in common.
     fn operation<'a>(&'a self, command: &'a str, status: Status) -> Operation<'a> {
         Operation {
-            target: Target::Server,
+            target: Target::Server(None),
             status,
             error: None,
             command,
@@ -301,23 +301,25 @@ fn carried(pending: &Pending) -> u64 {
     all - keys
 }
 
-/// What names the script that an `EVAL` brings: its SHA-1 in hexadecimal digits, as the server has it. `None` where not all of it is kept.
-fn digest_of_script(command: &str, pending: &Pending) -> Option<[u8; 40]> {
+/// What names the script that a command brings, as the server names it: its SHA-1 in hexadecimal digits.
+fn digest_of_script(arguments: &Arguments) -> Option<[u8; 40]> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let brings = matches!(command, "eval" | "eval_ro") && pending.arguments.is_whole(1);
-    let script = pending.arguments.get(1).filter(|_| brings)?;
-    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, script);
+    let digest = arguments.script()?;
     let mut text = [0; 40];
-    for (pair, byte) in text.chunks_exact_mut(2).zip(digest.as_ref()) {
+    for (pair, byte) in text.chunks_exact_mut(2).zip(digest) {
         pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
     }
     Some(text)
 }
 
-/// What names the script or function that a command runs.
-fn script<'a>(command: &str, pending: &'a Pending) -> Option<&'a [u8]> {
-    let is_named = matches!(command, "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro");
-    let name = pending.arguments.get(1).filter(|_| is_named && pending.arguments.is_whole(1))?;
+/// What names the script or function that a command runs, or the library that it deletes.
+fn script<'a>(command: &str, arguments: &'a Arguments) -> Option<&'a [u8]> {
+    let index = match command {
+        "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro" => 1,
+        "function|delete" => 2,
+        _ => return None,
+    };
+    let name = arguments.get(index).filter(|_| arguments.is_whole(index))?;
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     name.iter().all(is_word).then_some(name)
 }

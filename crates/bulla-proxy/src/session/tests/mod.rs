@@ -41,11 +41,20 @@ impl Record for Notes {
                 let key = if key.len() as u64 == length { text(key) } else { format!("{length} bytes") };
                 format!("{verb} {key}")
             }
-            Target::Unlisted(count, _) if count == 0 => "unlisted(0)".to_owned(),
+            Target::Unlisted(0, _) => "unlisted(0)".to_owned(),
             Target::Unlisted(count, digest) => {
                 format!("unlisted({count}{})", if digest.is_some() { ", digest" } else { "" })
             }
-            other => format!("{other:?}").to_lowercase(),
+            Target::Unknowable(class, script) => {
+                format!(
+                    "unknowable({}, {})",
+                    format!("{class:?}").to_lowercase(),
+                    script.map_or("-".into(), text)
+                )
+            }
+            Target::Server(None) => "server".to_owned(),
+            Target::Server(Some(script)) => format!("server({})", text(script)),
+            Target::Unaudited => "unaudited".to_owned(),
         };
         let mut note = format!("{target} {} {:?}", operation.command, operation.status);
         let mut tell = |name: &str, text: Option<&str>| {

@@ -8,7 +8,7 @@ fn what_exec_carried_out_is_recorded_with_its_own_result() {
     let mut world = World::new();
     world.asks("MULTI\r\nSET a x\r\nNOSUCH\r\nSELECT 2\r\nLPUSH a y\r\nGET b\r\nEXEC\r\nGET c\r\n");
     world.says("+OK\r\n+QUEUED\r\n-ERR unknown\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
-    assert_eq!(world.noted(), ["unknowable(undescribed, none) NOSUCH Failed error=ERR"]);
+    assert_eq!(world.noted(), ["unknowable(undescribed, -) NOSUCH Failed error=ERR"]);
     world.says("*4\r\n+OK\r\n+OK\r\n-WRONGTYPE no\r\n*-1\r\n$-1\r\n");
     assert_eq!(
         world.noted(),
