@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 
 use bulla_proxy::command::CommandTable;
-use bulla_proxy::resp::{Limits, Requests, Violation, write_command};
+use bulla_proxy::resp::{Digest, Limits, Requests, Violation, write_command};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ fn main() -> Result<(), Violation> {
         let mut bytes = Vec::new();
         write_command(&words, &mut bytes);
         let mut requests = Requests::new(Limits { bytes: 4096, items: 64, text: 0 }, [0; 32]);
-        requests.next(&bytes, |_, _, _| (CommandTable::WORD, false))?;
+        requests.next(&bytes, |_, _, _| (CommandTable::WORD, Digest::None))?;
         let arguments = requests.arguments();
         let effect = best(|| table.effect(black_box(arguments)));
         let may_be_key = best(|| table.may_be_key(black_box(arguments), 1));

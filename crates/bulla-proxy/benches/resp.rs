@@ -4,7 +4,7 @@
 //!     cargo bench -p bulla-proxy --bench resp
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 
-use bulla_proxy::resp::{Limits, Progress, Replies, Requests, Violation, write_command};
+use bulla_proxy::resp::{Digest, Limits, Progress, Replies, Requests, Violation, write_command};
 use std::time::Instant;
 
 const EACH: usize = 1_000;
@@ -18,8 +18,8 @@ fn main() -> Result<(), Violation> {
     let get = |key: usize, bytes: &mut Vec<u8>| {
         write_command(&[b"GET", format!("key:{key:012}").as_bytes()], bytes);
     };
-    let keep_all = |length| (length, false);
-    let keep_key = |length| if length > 16 { (0, true) } else { (length, false) };
+    let keep_all = |length| (length, Digest::None);
+    let keep_key = |length| if length > 16 { (0, Digest::OfCut) } else { (length, Digest::None) };
     println!("{:<34} {:>6}", "", "ns");
     command("SET, all kept", &set, keep_all)?;
     command("SET, a digest of the value", &set, keep_key)?;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Violation> {
 fn command(
     name: &str,
     write: &dyn Fn(usize, &mut Vec<u8>),
-    keep: fn(usize) -> (usize, bool),
+    keep: fn(usize) -> (usize, Digest),
 ) -> Result<(), Violation> {
     let mut bytes = Vec::new();
     (0..EACH).for_each(|key| write(key, &mut bytes));

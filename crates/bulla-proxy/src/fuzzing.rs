@@ -2,7 +2,9 @@
 //! in tests and under a fuzzer.
 
 use crate::proxy_header::{Expected, MOST};
-use crate::resp::{Kind, Limits, Node, Progress, Replies, Reply, Requests, Violation, write_command};
+use crate::resp::{
+    Digest, Kind, Limits, Node, Part, Progress, Replies, Reply, Requests, Violation, write_command,
+};
 use redis_protocol::{resp2, resp3};
 
 /// Limits that keep all of what a test has.
@@ -20,6 +22,10 @@ pub fn resp(bytes: &[u8]) {
             assert_eq!(commands(bytes, limits, piece), whole, "in pieces of {piece}");
             assert_eq!(replies(bytes, limits, piece), replies_whole, "in pieces of {piece}");
         }
+    }
+    let whole = replies(bytes, ALL, usize::MAX).0;
+    for piece in [1, 5, usize::MAX] {
+        hold_parts_against_the_whole(bytes, piece, &whole);
     }
     // It recurses as deep as values lie in one another.
     if bytes.len() <= 1024 {
@@ -68,7 +74,7 @@ pub(crate) fn commands(bytes: &[u8], limits: Limits, piece: usize) -> (Vec<Told>
         (end, arguments.count(), arguments.wire(), kept)
     };
     let outcome = in_pieces(bytes, piece, |bytes, at| {
-        let progress = requests.next(bytes, |_, _, _| (8.max(limits.bytes / 2), true))?;
+        let progress = requests.next(bytes, |_, _, _| (8.max(limits.bytes / 2), Digest::OfCut))?;
         if progress.complete {
             assert_eq!(requests.arguments().arrived(), requests.arguments().count());
             assert!(requests.arguments().count() > 0, "a command has a name");
@@ -107,6 +113,34 @@ pub(crate) fn replies(bytes: &[u8], limits: Limits, piece: usize) -> (Vec<ToldRe
         told.push(told_so_far(replies.reply(), bytes.len()));
     }
     (told, outcome)
+}
+
+/// Replies that are told in parts are those that they are as a whole, and each part is what lies between its neighbours.
+fn hold_parts_against_the_whole(bytes: &[u8], piece: usize, whole: &[ToldReply]) {
+    type Plain = (Kind, u16, Vec<u8>);
+    let mut parser = Replies::new(ALL);
+    let (mut whole, mut at, mut so_far, mut wire) = (whole.iter(), 0, Vec::<Plain>::new(), 0);
+    while at < bytes.len() {
+        parser.limit(ALL, true);
+        let Ok(progress) = parser.next(&bytes[at..at.saturating_add(piece).min(bytes.len())]) else { return };
+        at += progress.consumed;
+        if parser.part().is_none() && !progress.complete {
+            continue;
+        }
+        let reply = parser.reply();
+        let plain = reply.nodes().iter().map(|node| (node.kind, node.depth, reply.text(node).to_vec()));
+        so_far.extend(plain.skip(usize::from(!so_far.is_empty())));
+        wire += reply.wire();
+        if parser.part() == Some(Part::Value) {
+            assert_eq!(reply.end_of(1), reply.nodes().len(), "it is one value");
+        }
+        if progress.complete {
+            let (_, wire_of_whole, _, texts) = whole.next().expect("a reply");
+            let plain = texts.iter().map(|(node, text)| (node.kind, node.depth, text.clone()));
+            assert!(plain.eq(so_far.drain(..)) && *wire_of_whole == wire, "in pieces of {piece}");
+            wire = 0;
+        }
+    }
 }
 
 /// Gives a parser `bytes` in pieces, each until it is consumed.

@@ -191,6 +191,11 @@ impl Default for Effect {
 }
 
 impl Effect {
+    /// Whether more than one of its arguments is a key.
+    pub fn has_several_keys(&self) -> bool {
+        self.keys.first().is_some_and(|first| self.keys.iter().any(|other| other.argument != first.argument))
+    }
+
     /// What it does where the server carries it out between two times of this machine's clock, in milliseconds since 1970: a key that is
     /// to be gone at a time that is over is deleted.
     pub fn between(&self, times: impl FnOnce() -> (i64, i64)) -> Cow<'_, Effect> {

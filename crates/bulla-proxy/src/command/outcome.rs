@@ -19,11 +19,15 @@ pub enum Outcome {
 impl Effect {
     /// Whether the reply names keys, so that it has to be kept for [`Effect::refine`], and for whoever lists them.
     pub fn reply_names_keys(&self) -> bool {
-        self.telling == Telling::NamesKey || self.class == Class::Listing
+        self.names_key() || self.class == Class::Listing
     }
 
-    /// What value `at` of `reply`, the reply to this command, tells of one use of a key: 0, but in the reply to `EXEC`, whose
-    /// children are replies. `key` is the key, where all of it is known.
+    /// Whether the reply is an array that begins with the one of its keys that it is about, or null.
+    pub fn names_key(&self) -> bool {
+        self.telling == Telling::NamesKey
+    }
+
+    /// What value `at` of `reply`, the reply to this command, tells of one use of a key: 0, but inside the reply to `EXEC`. `key` is the key, where all of it is known.
     ///
     /// Only what is surely so is told. A read is done whatever was found.
     pub fn refine(&self, access: Access, key: Option<&[u8]>, reply: &Reply, at: usize) -> Outcome {

@@ -36,7 +36,7 @@ pub(super) fn class(name: &str, flags: u16) -> Class {
 pub(super) fn administrative(name: &str, flags: u16) -> bool {
     flags & flag::ADMIN != 0
         || matches!(name, "flushall" | "flushdb" | "swapdb")
-        || matches!(name, "script|flush" | "script|kill" | "script|debug")
+        || matches!(name, "script|load" | "script|flush" | "script|kill" | "script|debug")
         || (name.starts_with("function|") && (flags & flag::WRITE != 0 || name == "function|kill"))
 }
 

@@ -463,7 +463,7 @@ impl Record for Recorder {
             Target::Unknowable(Unknowable::Script, _) => entry.operation = "execute",
             Target::Unknowable(..) => entry.operation = "access",
             Target::Unlisted(..) => entry.operation = "list",
-            Target::Server => {}
+            Target::Server(_) => {}
             Target::Unaudited => {
                 entry.operation = "relay";
                 recording.counters.unaudited.add(1);

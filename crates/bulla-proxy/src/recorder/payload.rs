@@ -47,10 +47,9 @@ pub(super) fn describe(
                 Unknowable::TooMany => "too_many",
             };
             member("unknowable", class, payload);
-            if let Some(script) = script.and_then(|script| str::from_utf8(script).ok()) {
-                member("script", script, payload);
-            }
+            of_script(script, payload);
         }
+        Target::Server(script) => of_script(script, payload),
         Target::Unlisted(count, digest) => {
             let _ = write!(payload, ",\"unlisted\":{count}");
             if let Some(digest) = digest.filter(|_| count > 0) {
@@ -58,7 +57,7 @@ pub(super) fn describe(
             }
         }
         Target::Unaudited => payload.push_str(",\"unaudited\":true"),
-        Target::Key { .. } | Target::Server => {}
+        Target::Key { .. } => {}
     }
     if let Some(most) = most {
         values(operation.values, most, payload);
@@ -96,12 +95,9 @@ fn values(values: Values<'_>, most: usize, payload: &mut String) {
                 }
             }
         }
-        Values::Told(reply, at) => {
+        Values::Told(reply, from, to) => {
             missing = reply.count() > reply.nodes().len() as u64;
-            let nodes = reply.nodes().get(at..).unwrap_or_default();
-            let depth = nodes.first().map_or(0, |node| node.depth);
-            let inside = nodes.iter().skip(1).take_while(|node| node.depth > depth);
-            for node in nodes.first().into_iter().chain(inside) {
+            for node in reply.nodes().get(from..to).unwrap_or_default() {
                 if !node.is_aggregate() && !matches!(node.kind, Kind::Null | Kind::Error) {
                     value(reply.text(node), node.length);
                 }
@@ -113,6 +109,12 @@ fn values(values: Values<'_>, most: usize, payload: &mut String) {
     }
     if cut || missing {
         payload.push_str(",\"values_cut\":true");
+    }
+}
+
+fn of_script(name: Option<&[u8]>, payload: &mut String) {
+    if let Some(name) = name.and_then(|name| str::from_utf8(name).ok()) {
+        member("script", name, payload);
     }
 }
 

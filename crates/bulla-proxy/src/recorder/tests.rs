@@ -9,7 +9,7 @@ use bulla_testkit::fault::Faults;
 
 fn operation() -> Operation<'static> {
     Operation {
-        target: Target::Server,
+        target: Target::Server(None),
         status: Status::Done,
         error: None,
         command: "config|set",

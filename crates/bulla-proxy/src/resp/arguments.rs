@@ -8,6 +8,18 @@ pub struct Arguments {
     pub(super) count: u64,
     pub(super) arrived: u64,
     pub(super) wire: u64,
+    pub(super) script: Option<[u8; 20]>,
+}
+
+/// Which digest of an argument is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digest {
+    /// None.
+    None,
+    /// A keyed one (HMAC-SHA256), where the argument is longer than what is kept of it.
+    OfCut,
+    /// SHA-1, by which servers name a script.
+    OfScript,
 }
 
 /// One argument, as far as it was kept.
@@ -50,6 +62,11 @@ impl Arguments {
         self.argument(index).is_some_and(|argument| argument.kept as u64 == argument.length)
     }
 
+    /// The SHA-1 of the argument of which it was wanted, once all of that has come, kept or not: servers name scripts by it.
+    pub fn script(&self) -> Option<&[u8; 20]> {
+        self.script.as_ref()
+    }
+
     /// How many bytes the command took on the wire.
     pub fn wire(&self) -> u64 {
         self.wire
@@ -71,6 +88,7 @@ impl Arguments {
         self.bytes.clear();
         self.items.clear();
         (self.count, self.arrived, self.wire) = (0, 0, 0);
+        self.script = None;
     }
 }
 

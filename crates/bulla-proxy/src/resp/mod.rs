@@ -13,8 +13,8 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use arguments::{Argument, Arguments};
-pub use replies::{DEEPEST, Replies};
+pub use arguments::{Argument, Arguments, Digest};
+pub use replies::{DEEPEST, Part, Replies};
 pub use reply::{Kind, Node, Reply};
 pub use request::{Requests, write_command};
 

@@ -11,8 +11,10 @@ const SPARE_LEVELS: usize = 64;
 /// Cuts what a server sends into replies and pushes, of RESP2 and RESP3.
 pub struct Replies {
     limits: Limits,
-    /// How deep values lie that are kept, at most.
-    depth: usize,
+    /// Whether the reply, where it is an array, is told in parts.
+    in_parts: bool,
+    /// The part that came to its end last, until the next one begins.
+    part: Option<Part>,
     reply: Reply,
     state: State,
     /// What the value at hand lies in, outermost first.
@@ -37,6 +39,15 @@ enum Values {
     Left(u64),
     /// So many have come, and an end will be told.
     Come(u64),
+}
+
+/// What has come to its end of a reply that is told in parts, and is not at its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Its beginning: it is an array, whose length is told.
+    Beginning,
+    /// One of the values right inside it, which is all that the reply has besides itself.
+    Value,
 }
 
 /// What the next byte is part of.
@@ -117,7 +128,8 @@ impl Replies {
     pub fn new(limits: Limits) -> Self {
         Replies {
             limits,
-            depth: DEEPEST,
+            in_parts: false,
+            part: None,
             reply: Reply::default(),
             state: State::Between,
             levels: Vec::new(),
@@ -126,12 +138,20 @@ impl Replies {
         }
     }
 
-    /// Keeps no more than `limits` of the replies that have not begun, and nothing of values that lie deeper than `depth`: 0 keeps the
-    /// reply itself, 1 what is right inside it, too.
-    pub fn limit(&mut self, limits: Limits, depth: usize) {
-        if matches!(self.state, State::Between) {
-            (self.limits, self.depth) = (limits, depth);
+    /// Keeps no more than `limits` of the replies that have not begun. Where they are told `in_parts`, [`Replies::next`] stops behind the
+    /// beginning of an array, and behind each value right inside it; these limits then hold for each of them, and others may be set in
+    /// between. So nothing that one of them says takes the room of the others, however many they are.
+    pub fn limit(&mut self, limits: Limits, in_parts: bool) {
+        match self.state {
+            State::Between => (self.limits, self.in_parts) = (limits, in_parts),
+            _ if self.part.is_some() => self.limits = limits,
+            _ => {}
         }
+    }
+
+    /// The part with which [`Replies::next`] stopped, where it did.
+    pub fn part(&self) -> Option<Part> {
+        self.part
     }
 
     /// Goes on with the reply at hand. Attributes (`|`) belong to the reply that they come before, and nothing of them is kept.
@@ -140,7 +160,10 @@ impl Replies {
     /// What comes is no reply. The same for all bytes after that.
     pub fn next(&mut self, bytes: &[u8]) -> Result<Progress, Violation> {
         let (mut at, mut complete) = (0, false);
-        while at < bytes.len() && !complete {
+        if self.part.take().is_some() {
+            self.reply.clear_part();
+        }
+        while at < bytes.len() && !complete && self.part.is_none() {
             match self.step(bytes, &mut at) {
                 Ok(ended) => complete = ended,
                 Err(expected) => {
@@ -388,6 +411,9 @@ impl Replies {
             None => Values::Come(0),
         };
         let node = (kind.is_some() && self.kept).then(|| self.reply.nodes.len() - 1);
+        if self.in_parts && self.levels.is_empty() && kind == Some(Kind::Array) {
+            self.part = Some(Part::Beginning);
+        }
         self.levels.push(Level { kind, values, node });
         Ok(false)
     }
@@ -399,7 +425,8 @@ impl Replies {
             return;
         }
         self.reply.count += 1;
-        if self.reply.nodes.len() >= self.limits.items.max(1) || self.levels.len() > self.depth {
+        let most = self.limits.items.max(1).saturating_add(usize::from(self.is_in_part()));
+        if self.reply.nodes.len() >= most {
             return;
         }
         self.kept = true;
@@ -418,6 +445,11 @@ impl Replies {
             self.reply.bytes.extend_from_slice(&text[..kept]);
             node.kept += kept;
         }
+    }
+
+    /// Whether the value at hand is one of those right inside a reply that is told in parts, or in one of them.
+    fn is_in_part(&self) -> bool {
+        self.in_parts && self.levels.first().is_some_and(|level| level.kind == Some(Kind::Array))
     }
 
     /// A streamed aggregate's end comes.
@@ -439,6 +471,9 @@ impl Replies {
     fn end(&mut self) -> bool {
         loop {
             self.state = State::Mark;
+            if self.levels.len() == 1 && self.is_in_part() {
+                self.part = Some(Part::Value);
+            }
             let Some(level) = self.levels.last_mut() else {
                 self.state = State::Between;
                 if self.levels.capacity() > SPARE_LEVELS {

@@ -70,8 +70,8 @@ impl Reply {
         self.nodes.first().map(|node| node.kind)
     }
 
-    /// Its values, as far as they were kept: the reply itself first. Those that were not kept come after those that were, or lie
-    /// deeper than what was to be kept ([`super::Replies::limit`]).
+    /// Its values, as far as they were kept: the reply itself first. Those that were not kept come after those that were. Of one that is told
+    /// in parts ([`super::Replies::limit`]) it is the reply itself, and the part at hand.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -109,6 +109,13 @@ impl Reply {
         Some(word.filter(is_code).unwrap_or("ERR"))
     }
 
+    /// Behind which of [`Reply::nodes`] no more lie inside the one at `index`.
+    pub fn end_of(&self, index: usize) -> usize {
+        let behind = index.saturating_add(1).min(self.nodes.len());
+        let depth = self.nodes.get(index).map_or(0, |node| node.depth);
+        behind + self.nodes[behind..].iter().take_while(|node| node.depth > depth).count()
+    }
+
     /// How many values it has, those counted that were not kept.
     pub fn count(&self) -> u64 {
         self.count
@@ -119,9 +126,16 @@ impl Reply {
         self.count == self.nodes.len() as u64 && self.nodes.iter().all(Node::is_whole)
     }
 
-    /// How many bytes it took on the wire.
+    /// How many bytes it took on the wire; of one that is told in parts, the part at hand.
     pub fn wire(&self) -> u64 {
         self.wire
+    }
+
+    /// Forgets the part at hand of a reply that is told in parts.
+    pub(super) fn clear_part(&mut self) {
+        self.bytes.clear();
+        self.nodes.truncate(1);
+        (self.count, self.wire) = (1, 0);
     }
 
     /// Forgets the reply. What its buffers have grown to stays.

@@ -5,7 +5,8 @@
 
 use super::inline::{self, next_word};
 use super::number::{Number, Taken, short};
-use super::{Argument, Arguments, Limits, Progress, Violation};
+use super::{Argument, Arguments, Digest, Limits, Progress, Violation};
+use aws_lc_rs::digest::{self, SHA1_FOR_LEGACY_USE_ONLY};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -22,8 +23,8 @@ pub struct Requests {
     /// So many of the next bytes of the argument at hand are kept.
     keep: usize,
     /// Of the argument at hand, where it is wanted.
-    digest: Option<Hmac<Sha256>>,
-    /// What [`Requests::digest`] begins as.
+    digest: Option<Digesting>,
+    /// What a keyed digest begins as.
     keyed: Hmac<Sha256>,
     /// What has come of an inline command that came in pieces.
     line: Vec<u8>,
@@ -49,8 +50,14 @@ enum State {
     Failed(Violation),
 }
 
+/// A digest of what has come of an argument.
+enum Digesting {
+    Keyed(Hmac<Sha256>),
+    Script(digest::Context),
+}
+
 /// See [`Requests::next`].
-type Keep<'a> = &'a dyn Fn(&Arguments, u64, u64) -> (usize, bool);
+type Keep<'a> = &'a dyn Fn(&Arguments, u64, u64) -> (usize, Digest);
 
 impl Requests {
     /// Keeps no more than `limits` of a command. Digests of what is longer than what is kept are under `key`.
@@ -68,7 +75,7 @@ impl Requests {
     }
 
     /// Goes on with the command at hand. `keep` says, as argument `index` of `length` bytes begins, how many of its first bytes to keep
-    /// and whether its digest is wanted should it be longer; it knows the arguments before it. Nobody asks it about arguments beyond
+    /// and which digest of it is wanted; it knows the arguments before it. Nobody asks it about arguments beyond
     /// [`Limits::items`].
     ///
     /// What no reply comes to, an array without arguments and an empty line, is no command: it is consumed with what
@@ -79,7 +86,7 @@ impl Requests {
     pub fn next(
         &mut self,
         bytes: &[u8],
-        keep: impl Fn(&Arguments, u64, u64) -> (usize, bool),
+        keep: impl Fn(&Arguments, u64, u64) -> (usize, Digest),
     ) -> Result<Progress, Violation> {
         self.advance(bytes, &keep)
     }
@@ -289,7 +296,11 @@ impl Requests {
         let (wanted, digest) = keep(arguments, arguments.arrived, length);
         let room = wanted.min(self.limits.bytes - arguments.bytes.len());
         self.keep = room.min(usize::try_from(length).unwrap_or(usize::MAX));
-        self.digest = (digest && (self.keep as u64) < length).then(|| self.keyed.clone());
+        self.digest = match digest {
+            Digest::None => None,
+            Digest::OfCut => ((self.keep as u64) < length).then(|| Digesting::Keyed(self.keyed.clone())),
+            Digest::OfScript => Some(Digesting::Script(digest::Context::new(&SHA1_FOR_LEGACY_USE_ONLY))),
+        };
         let start = arguments.bytes.len();
         self.arguments.items.push(Argument { start, kept: 0, length, digest: None });
     }
@@ -297,7 +308,10 @@ impl Requests {
     /// Takes the next bytes of the argument at hand.
     fn absorb(&mut self, bytes: &[u8]) {
         if let Some(digest) = &mut self.digest {
-            digest.update(bytes);
+            match digest {
+                Digesting::Keyed(digest) => digest.update(bytes),
+                Digesting::Script(digest) => digest.update(bytes),
+            }
         }
         let kept = self.keep.min(bytes.len());
         if kept > 0
@@ -315,7 +329,10 @@ impl Requests {
             && let Some(digest) = self.digest.take()
             && let Some(argument) = self.arguments.items.last_mut()
         {
-            argument.digest = Some(digest.finalize().into_bytes().into());
+            match digest {
+                Digesting::Keyed(digest) => argument.digest = Some(digest.finalize().into_bytes().into()),
+                Digesting::Script(digest) => self.arguments.script = digest.finish().as_ref().try_into().ok(),
+            }
         }
         self.arguments.arrived += 1;
     }

@@ -4,7 +4,7 @@ use super::hello::Hello;
 use super::special;
 use crate::command::{CommandTable, until_zero};
 use crate::config::{self, Config, Mode, Policy, Unfollowable};
-use crate::resp::{Arguments, Limits};
+use crate::resp::{Arguments, Digest, Limits};
 use bulla_proof::entry::MAX_STRING;
 
 /// The longest purpose, in bytes.
@@ -55,37 +55,53 @@ impl Context {
         self.limits.kept.saturating_mul(256)
     }
 
-    /// How much to keep of an argument, and whether its digest is wanted.
-    pub(crate) fn keep(&self, so_far: &Arguments, index: u64, length: u64) -> (usize, bool) {
+    /// How much to keep of an argument, and which digest of it is wanted.
+    pub(crate) fn keep(&self, so_far: &Arguments, index: u64, length: u64) -> (usize, Digest) {
         const WORD: u64 = CommandTable::WORD as u64;
         if index == 0 {
-            return (CommandTable::WORD, false);
+            return (CommandTable::WORD, Digest::None);
         }
         match until_zero(so_far, 0) {
             // Of what authenticates only the name.
             Some(name) if name.eq_ignore_ascii_case(b"auth") => {
-                return (if index == 1 && so_far.count() > 2 { MAX_STRING } else { 0 }, false);
+                return (if index == 1 && so_far.count() > 2 { MAX_STRING } else { 0 }, Digest::None);
             }
             Some(name) if name.eq_ignore_ascii_case(b"hello") => {
-                return (if Hello::keeps(so_far, index) { MAX_STRING } else { 0 }, false);
+                return (if Hello::keeps(so_far, index) { MAX_STRING } else { 0 }, Digest::None);
             }
-            Some(name) if special::is_own(name) => return (MAX_PURPOSE + 1, false),
+            Some(name) if special::is_own(name) => return (MAX_PURPOSE + 1, Digest::None),
+            Some(name) if is_script(name, so_far, index) => return (CommandTable::WORD, Digest::OfScript),
             _ => {}
         }
-        // What a script is named by is its digest, for which all of it is needed.
-        if index == 1 && (so_far.is(0, "eval") || so_far.is(0, "eval_ro")) {
-            return (self.limits.kept, false);
-        }
         match () {
-            () if length <= WORD => (CommandTable::WORD, false),
-            () if self.table.may_be_key(so_far, index) => (MAX_STRING, true),
-            () if self.learns => (self.limits.kept, false),
-            () => (self.record_values.unwrap_or(CommandTable::WORD), false),
+            () if length <= WORD => (CommandTable::WORD, Digest::None),
+            () if self.table.may_be_key(so_far, index) => (MAX_STRING, Digest::OfCut),
+            () if self.learns => (self.limits.kept, Digest::None),
+            () => (self.record_values.unwrap_or(CommandTable::WORD), Digest::None),
         }
     }
 
     /// What is kept of a command.
     pub(crate) fn request_limits(&self) -> Limits {
         Limits { bytes: self.limits.kept, items: self.limits.kept_items, text: MAX_STRING }
+    }
+}
+
+/// Whether argument `index` of a command of this name is code that the server runs, or keeps to run it.
+fn is_script(name: &[u8], so_far: &Arguments, index: u64) -> bool {
+    let is_container = |container: &[u8], subcommands: &[&[u8]]| {
+        let said = until_zero(so_far, 1).filter(|_| index > 1 && name.eq_ignore_ascii_case(container));
+        said.is_some_and(|said| subcommands.iter().any(|subcommand| said.eq_ignore_ascii_case(subcommand)))
+    };
+    match name.len() {
+        4 => index == 1 && name.eq_ignore_ascii_case(b"eval"),
+        7 => index == 1 && name.eq_ignore_ascii_case(b"eval_ro"),
+        6 => index == 2 && is_container(b"script", &[b"load"]),
+        // `LOAD [REPLACE] code` and `RESTORE dump [policy]`.
+        8 => {
+            index == 2 && is_container(b"function", &[b"restore"])
+                || index + 1 == so_far.count() && is_container(b"function", &[b"load"])
+        }
+        _ => false,
     }
 }

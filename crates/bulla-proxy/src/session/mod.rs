@@ -4,8 +4,8 @@
 //! Invariants:
 //! - bytes leave as they came, but for what the proxy answers itself, which takes its place in the order of replies; nothing leaves to the
 //!   server of a command that is refused, but the beginning of one that is longer than [`HELD`], which never gets its end;
-//! - every command that went to the server and is to be recorded is recorded once it is answered, in the order of the replies, or
-//!   when the connection ends; so what is so of the connection (its user, its database) is so by the replies that came before;
+//! - every command that went to the server and is to be recorded is recorded once it is answered, in the order of the replies, one of a
+//!   transaction as soon as its part of the reply to `EXEC` has come, or when the connection ends; so what is so of the connection (its user, its database) is so by the replies that came before;
 //! - the server is expected to answer every command: `CLIENT REPLY` stays with the proxy, which keeps the replies back by itself, and
 //!   `REPLCONF ACK`, which has none, is refused; `AUTH`, of which a server may say nothing while another reply waits to leave, goes
 //!   alone, and in no transaction. Nobody can shift replies against their commands; where one comes
@@ -42,6 +42,7 @@ use report::Report;
 use sha2::Sha256;
 use special::Special;
 use standing::Standing;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A command is held until all of it has come, where it is no longer than this.
@@ -264,7 +265,7 @@ impl Session {
     /// Records as such what is not answered; what the server has queued, and was not asked to carry out, is left.
     ///
     /// Behind a `MULTI` that is not answered, nobody knows whether commands were queued: the server may have refused it.
-    fn give_up_all(&mut self, now: u64, recorder: &mut impl Record) -> Vec<Pending> {
+    fn give_up_all(&mut self, now: u64, recorder: &mut impl Record) -> VecDeque<Pending> {
         let mut queued = self.standing.queued.take();
         while let Some(pending) = self.pipeline.pop() {
             match (pending.special, &mut queued) {
@@ -274,7 +275,7 @@ impl Session {
                     }
                 }
                 (Special::Exec | Special::Discard | Special::Reset, _) => queued = None,
-                (_, Some(queued)) => queued.push(pending),
+                (_, Some(queued)) => queued.push_back(pending),
                 (_, None) => self.give_up_on(&pending, now, recorder),
             }
         }

@@ -38,8 +38,8 @@ pub enum Target<'a> {
     /// So many keys that a reply named beyond those that are listed, and the keyed digest (HMAC-SHA256) of all of the reply as it came,
     /// where it came.
     Unlisted(u64, Option<[u8; 32]>),
-    /// The server.
-    Server,
+    /// The server; a script or function that it is given or has to forget, where that has a name.
+    Server(Option<&'a [u8]>),
     /// A connection that nobody audits from here on.
     Unaudited,
 }
@@ -84,8 +84,8 @@ pub enum Values<'a> {
     None,
     /// Arguments of the command, of these places.
     Carried(&'a Arguments, u64, u64),
-    /// In the value of this place in a reply.
-    Told(&'a Reply, usize),
+    /// In the values of a reply from this place on, up to the other.
+    Told(&'a Reply, usize, usize),
 }
 
 /// At which point of its way a command is recorded.

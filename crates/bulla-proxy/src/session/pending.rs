@@ -126,6 +126,11 @@ impl Pipeline {
         }
     }
 
+    /// The one that waits longest.
+    pub(super) fn next(&self) -> Option<&Pending> {
+        self.commands.front()
+    }
+
     pub(super) fn first(&mut self) -> Option<&mut Pending> {
         self.commands.front_mut()
     }

@@ -8,16 +8,17 @@ use super::special::Special;
 use super::standing::Arrived;
 use super::{Ended, Session, WINDOW};
 use crate::command::Class;
-use crate::config::{Mode, Unfollowable};
-use crate::resp::{DEEPEST, Kind, Limits, Node, Reply};
+use crate::config::{self, Mode, Unfollowable};
+use crate::resp::{Kind, Limits, Node, Part, Reply};
 use bulla_proof::entry::MAX_STRING;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use std::collections::VecDeque;
 
 /// What of a reply is kept where nothing in it is a key.
 pub(super) const LITTLE: Limits = Limits { bytes: 1024, items: 4, text: 256 };
-/// How many bytes of the result of each command of a transaction.
-const RESULT: usize = 64;
+/// Which node of a reply that is told in parts the part at hand is.
+const PART: usize = 1;
 
 impl Session {
     /// Takes what came from the server.
@@ -33,13 +34,16 @@ impl Session {
                 self.to_client.settle(self.to_client.end(), self.ticket);
                 return Ok(());
             }
-            let (limits, depth) = self.reply_limits();
-            self.replies.limit(limits, depth);
+            let (limits, in_parts) = self.reply_limits();
+            self.replies.limit(limits, in_parts);
             match self.replies.next(rest) {
                 Ok(progress) => {
                     at += progress.consumed;
                     self.digest_reply(&rest[..progress.consumed]);
                     self.to_client.push(&rest[..progress.consumed]);
+                    if let Some(part) = self.replies.part() {
+                        self.part(part, now, recorder)?;
+                    }
                     if progress.complete {
                         self.reply(now, recorder)?;
                         self.answer_locally();
@@ -58,8 +62,9 @@ impl Session {
 
     /// Goes on with the digest of a reply, where it may name more keys than are listed.
     fn digest_reply(&mut self, bytes: &[u8]) {
-        let Some(first) = self.pipeline.first() else { return };
-        if first.effect.class != Class::Listing {
+        let in_parts = self.is_in_parts();
+        let told = if in_parts { self.standing.next_queued() } else { self.pipeline.next() };
+        if told.is_none_or(|told| told.effect.class != Class::Listing) {
             return;
         }
         let key = &self.context.digest_key;
@@ -142,6 +147,32 @@ impl Session {
         }
     }
 
+    /// What one command of a transaction is answered with is complete, inside the reply to `EXEC`; or that reply has begun.
+    fn part(&mut self, part: Part, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        let digest = self.reply_digest.take().map(|digest| digest.finalize().into_bytes().into());
+        let Some(come) = self.pipeline.next().map(|exec| exec.come).filter(|_| part == Part::Value) else {
+            return Ok(());
+        };
+        let Some(queued) = self.standing.queued.as_mut().and_then(VecDeque::pop_front) else {
+            return Ok(());
+        };
+        let reply = self.replies.reply();
+        let report = Report { reply_digest: digest, ..self.report(Stage::Over, come, now) };
+        let recorded = report.command(&queued, Some((reply, PART)), recorder);
+        if recorded.is_err() {
+            self.to_client.truncate(self.to_client.settled());
+        }
+        recorded?;
+        if queued.is_recorded() {
+            self.ticket = self.ticket_after(recorder);
+        }
+        if let Some(node) = reply.nodes().get(PART) {
+            self.standing.carried_out(&queued, reply, node);
+        }
+        self.pipeline.give_back(queued.arguments);
+        Ok(())
+    }
+
     /// The command that waits longest is answered.
     fn answered(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let Some(pending) = self.pipeline.pop() else { return Ok(()) };
@@ -157,7 +188,7 @@ impl Session {
             recorder.redirected();
         }
         if self.standing.is_queued(reply, node) {
-            self.standing.queued.get_or_insert_default().push(pending);
+            self.standing.queued.get_or_insert_default().push_back(pending);
         } else {
             self.standing.carried_out(&pending, reply, node);
             self.pipeline.give_back(pending.arguments);
@@ -171,26 +202,18 @@ impl Session {
         let reply = self.replies.reply();
         let Some(node) = reply.nodes().first() else { return Ok(()) };
         if pending.special == Special::Exec && node.kind == Kind::Array {
-            // Whatever becomes of its entries, the transaction is over.
-            let mut answers = reply.children(0);
-            let mut recorded = Ok(());
-            let mut transaction = self.standing.queued.take().unwrap_or_default();
-            let makes_entries = transaction.iter().any(Pending::is_recorded);
-            for queued in transaction.drain(..) {
-                let answer = answers.next();
+            // Whatever becomes of its entries, the transaction is over. Of what is left of it the server told nothing.
+            let mut left = self.standing.queued.take().unwrap_or_default();
+            let recorded = left.iter().map(|left| {
                 let report = self.report(Stage::Over, pending.come, now);
-                let of_this = report.command(&queued, answer.map(|(at, _)| (reply, at)), recorder);
-                recorded = recorded.and(of_this);
-                if let Some((_, node)) = answer {
-                    self.standing.carried_out(&queued, reply, node);
-                }
-                self.pipeline.give_back(queued.arguments);
-            }
-            self.standing.give_back(transaction);
-            recorded?;
-            if makes_entries {
+                report.command(left, None, recorder)
+            });
+            recorded.fold(Ok(()), Result::and)?;
+            if left.iter().any(Pending::is_recorded) {
                 self.ticket = self.ticket_after(recorder);
             }
+            left.clear();
+            self.standing.give_back(left);
         } else if pending.is_recorded() && !self.standing.is_queued(reply, node) {
             let digest = self.reply_digest.take().map(|digest| digest.finalize().into_bytes().into());
             let report = Report { reply_digest: digest, ..self.report(Stage::Over, pending.come, now) };
@@ -267,25 +290,32 @@ impl Session {
         Ok(recorded?)
     }
 
-    /// What is kept of the next reply, and how deep.
-    fn reply_limits(&mut self) -> (Limits, usize) {
-        let limits = &self.context.limits;
-        match self.pipeline.first() {
-            // Of each command's result its type, and whether it is an error: whatever else there is, the database depends on it.
-            Some(first) if first.special == Special::Exec => {
-                let results = self.standing.queued.as_ref().map_or(0, Vec::len) + 1;
-                (Limits { bytes: results * RESULT, items: results, text: RESULT }, 1)
-            }
-            Some(first) if first.effect.reply_names_keys() => {
-                (Limits { bytes: limits.kept, items: limits.kept_items, text: MAX_STRING }, DEEPEST)
-            }
-            Some(first) => match self.context.record_values {
-                Some(text) if !first.effect.keys.is_empty() => {
-                    (Limits { bytes: limits.kept, items: limits.kept_items, text }, DEEPEST)
-                }
-                _ => (LITTLE, DEEPEST),
-            },
-            None => (LITTLE, DEEPEST),
+    /// What is kept of the next reply, or the next part of the one at hand, and whether it is told in parts.
+    fn reply_limits(&self) -> (Limits, bool) {
+        let in_parts = self.is_in_parts();
+        let told = if in_parts { self.standing.next_queued() } else { self.pipeline.next() };
+        (told.map_or(LITTLE, |told| self.limits_of(told)), in_parts)
+    }
+
+    /// Whether the next reply is that of an `EXEC`, which has a reply to each command of the transaction.
+    fn is_in_parts(&self) -> bool {
+        let executes =
+            |first: &Pending| first.special == Special::Exec && matches!(first.answer, Answer::Server);
+        self.pipeline.next().is_some_and(executes)
+            && self.standing.queues()
+            && !self.standing.may_be_messages()
+    }
+
+    /// What is kept of the reply to a command.
+    fn limits_of(&self, pending: &Pending) -> Limits {
+        let config::Limits { kept, kept_items, .. } = self.context.limits;
+        let of_length = |text| Limits { bytes: kept, items: kept_items, text };
+        match self.context.record_values {
+            _ if pending.effect.reply_names_keys() => of_length(MAX_STRING),
+            // Of which of several keys a value is, names in the reply say.
+            Some(text) if pending.effect.has_several_keys() => of_length(text.max(MAX_STRING)),
+            Some(text) if !pending.effect.keys.is_empty() => of_length(text),
+            _ => LITTLE,
         }
     }
 }

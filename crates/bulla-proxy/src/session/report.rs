@@ -7,7 +7,6 @@ use super::standing::Standing;
 use crate::command::{Access, Class, Effect, KeyUse, Outcome};
 use crate::resp::{Arguments, Kind, Node, Reply};
 use crate::subject::{Answer, Span};
-use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// Of whom and when.
 pub(super) struct Report<'a> {
@@ -109,7 +108,7 @@ impl Report<'_> {
                 Outcome::Unknown => (used.access, Status::Unknown),
             };
             let size = match access {
-                Access::Read => answer.zip(node).and_then(|((_, at), (reply, node))| told(reply, at, node)),
+                Access::Read => node.and_then(|(reply, node)| told(reply, node)),
                 _ => Some(*written.get_or_insert_with(|| carried(pending))),
             };
             recorded = recorded.and(recorder.record(&Operation {
@@ -121,14 +120,15 @@ impl Report<'_> {
                 ..operation
             }));
         }
-        if let Some(class) = pending.effect.unknowable {
-            let digest = digest_of_script(operation.command, pending);
-            let script = digest.as_ref().map(|digest| &digest[..]).or(script(operation.command, pending));
-            let target = Target::Unknowable(class, script);
-            recorded = recorded.and(recorder.record(&Operation { target, ..operation }));
-        }
-        if pending.effect.administrative {
-            recorded = recorded.and(recorder.record(&Operation { target: Target::Server, ..operation }));
+        if pending.effect.unknowable.is_some() || pending.effect.administrative {
+            let digest = digest_of_script(&pending.arguments);
+            let script =
+                digest.as_ref().map(|digest| &digest[..]).or(script(operation.command, &pending.arguments));
+            let of_keys = pending.effect.unknowable.map(|class| Target::Unknowable(class, script));
+            let of_server = pending.effect.administrative.then_some(Target::Server(script));
+            for target in [of_keys, of_server].into_iter().flatten() {
+                recorded = recorded.and(recorder.record(&Operation { target, ..operation }));
+            }
         }
         if pending.effect.class == Class::Listing {
             recorded = recorded.and(self.list(answer, &operation, recorder));
@@ -147,22 +147,15 @@ impl Report<'_> {
     ) -> Values<'a> {
         let is_wanted =
             self.context.record_values.is_some() && self.stage == Stage::Over && status == Status::Done;
-        let keys = &pending.effect.keys;
-        let several = keys.iter().any(|other| other.argument != used.argument);
+        let several = pending.effect.has_several_keys();
         match (is_wanted, access, self.name(pending)) {
             (false, ..) | (_, Access::Delete, _) => Values::None,
             (true, Access::Read, name) => match answer {
-                // Of what is inside the reply of EXEC too little is kept.
-                Some((_, 1..)) => Values::None,
-                Some((reply, at)) if name == "mget" => {
-                    let place = keys.iter().position(|other| other.argument == used.argument);
-                    let child = place.and_then(|place| reply.children(at).nth(place));
-                    child.map_or(Values::None, |(at, _)| Values::Told(reply, at))
-                }
-                Some((reply, at)) if !several => Values::Told(reply, at),
-                _ => Values::None,
+                Some((reply, at)) if several => told_of(pending, used, name, (reply, at)),
+                Some((reply, at)) => Values::Told(reply, at, reply.end_of(at)),
+                None => Values::None,
             },
-            (true, _, "mset" | "msetnx") => {
+            (true, _, "mset" | "msetnx" | "msetex") => {
                 Values::Carried(&pending.arguments, used.argument + 1, used.argument + 2)
             }
             (true, ..) if !several => {
@@ -226,7 +219,7 @@ impl Report<'_> {
     /// What every operation of a command has in common.
     fn operation<'a>(&'a self, command: &'a str, status: Status) -> Operation<'a> {
         Operation {
-            target: Target::Server,
+            target: Target::Server(None),
             status,
             error: None,
             command,
@@ -254,11 +247,43 @@ fn created(effect: &Effect, answer: Option<(&Reply, usize)>) -> bool {
     }
 }
 
+/// What the reply to a command with several keys tells of one of them, where it says of which.
+fn told_of<'a>(pending: &Pending, used: &KeyUse, name: &str, (reply, at): (&'a Reply, usize)) -> Values<'a> {
+    let names = |node: &Node| {
+        let is_whole = node.is_whole() && pending.arguments.is_whole(used.argument);
+        is_whole && pending.arguments.get(used.argument) == Some(reply.text(node))
+    };
+    // Behind a name that an array begins with.
+    let behind_name = |at: usize| {
+        let first = reply.children(at).next().filter(|(_, first)| names(first));
+        first.map(|(first, _)| (first + 1, reply.end_of(at)))
+    };
+    let told = match name {
+        // In the order of the keys.
+        "mget" => {
+            let place = pending.effect.keys.iter().position(|other| other.argument == used.argument);
+            let child = place.and_then(|place| reply.children(at).nth(place));
+            child.map(|(at, _)| (at, reply.end_of(at)))
+        }
+        _ if pending.effect.names_key() => behind_name(at),
+        "xread" | "xreadgroup" => match reply.nodes().get(at).map(|node| node.kind) {
+            Some(Kind::Map) => {
+                let streams = reply.children(at).step_by(2).zip(reply.children(at).skip(1).step_by(2));
+                let mut found = streams.filter(|((_, name), _)| names(name));
+                found.next().map(|(_, (told, _))| (told, reply.end_of(told)))
+            }
+            _ => reply.children(at).find_map(|(at, _)| behind_name(at)),
+        },
+        _ => None,
+    };
+    told.map_or(Values::None, |(from, to)| Values::Told(reply, from, to))
+}
+
 /// How many bytes a reply told: those of a value, or all of a reply that has several.
-fn told(reply: &Reply, at: usize, node: &Node) -> Option<u64> {
+fn told(reply: &Reply, node: &Node) -> Option<u64> {
     match node.kind {
         Kind::Bulk | Kind::Simple => Some(node.length),
-        _ if node.is_aggregate() && at == 0 => Some(reply.wire()),
+        _ if node.is_aggregate() => Some(reply.wire()),
         _ => None,
     }
 }
@@ -276,23 +301,25 @@ fn carried(pending: &Pending) -> u64 {
     all - keys
 }
 
-/// What names the script that an `EVAL` brings: its SHA-1 in hexadecimal digits, as the server has it. `None` where not all of it is kept.
-fn digest_of_script(command: &str, pending: &Pending) -> Option<[u8; 40]> {
+/// What names the script that a command brings, as the server names it: its SHA-1 in hexadecimal digits.
+fn digest_of_script(arguments: &Arguments) -> Option<[u8; 40]> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let brings = matches!(command, "eval" | "eval_ro") && pending.arguments.is_whole(1);
-    let script = pending.arguments.get(1).filter(|_| brings)?;
-    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, script);
+    let digest = arguments.script()?;
     let mut text = [0; 40];
-    for (pair, byte) in text.chunks_exact_mut(2).zip(digest.as_ref()) {
+    for (pair, byte) in text.chunks_exact_mut(2).zip(digest) {
         pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
     }
     Some(text)
 }
 
-/// What names the script or function that a command runs.
-fn script<'a>(command: &str, pending: &'a Pending) -> Option<&'a [u8]> {
-    let is_named = matches!(command, "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro");
-    let name = pending.arguments.get(1).filter(|_| is_named && pending.arguments.is_whole(1))?;
+/// What names the script or function that a command runs, or the library that it deletes.
+fn script<'a>(command: &str, arguments: &'a Arguments) -> Option<&'a [u8]> {
+    let index = match command {
+        "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro" => 1,
+        "function|delete" => 2,
+        _ => return None,
+    };
+    let name = arguments.get(index).filter(|_| arguments.is_whole(index))?;
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     name.iter().all(is_word).then_some(name)
 }

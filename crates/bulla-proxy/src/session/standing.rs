@@ -6,6 +6,7 @@ use super::special::{self, Channels, Special};
 use super::{DEFAULT_USER, UNKNOWN_USER};
 use crate::command::{Class, Databases};
 use crate::resp::{Kind, Node, Reply};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,9 +26,9 @@ pub(super) struct Standing {
     pub(super) name: Option<Rc<str>>,
     resp3: bool,
     /// What the server has queued since `MULTI`; `None` where it queues nothing.
-    pub(super) queued: Option<Vec<Pending>>,
+    pub(super) queued: Option<VecDeque<Pending>>,
     /// Room for what it queues next.
-    room: Vec<Pending>,
+    room: VecDeque<Pending>,
     /// How many channels, patterns and shard channels are subscribed to.
     subscribed: [u64; 3],
     /// Whether the server tells what others do.
@@ -59,7 +60,7 @@ impl Standing {
             name: None,
             resp3: false,
             queued: None,
-            room: Vec::new(),
+            room: VecDeque::new(),
             subscribed: [0; 3],
             monitors: false,
         }
@@ -106,6 +107,11 @@ impl Standing {
         self.queued.is_some()
     }
 
+    /// What of the transaction that is carried out is answered next.
+    pub(super) fn next_queued(&self) -> Option<&Pending> {
+        self.queued.as_ref()?.front()
+    }
+
     /// Whether the server tells what others do.
     pub(super) fn monitors(&self) -> bool {
         self.monitors
@@ -139,7 +145,7 @@ impl Standing {
     }
 
     /// Takes back the room of a transaction that is done.
-    pub(super) fn give_back(&mut self, room: Vec<Pending>) {
+    pub(super) fn give_back(&mut self, room: VecDeque<Pending>) {
         if room.is_empty() && room.capacity() <= ROOM_KEPT {
             self.room = room;
         }

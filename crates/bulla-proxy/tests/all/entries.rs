@@ -134,13 +134,18 @@ fn transactions_are_recorded_as_they_were_carried_out() {
 fn what_a_script_is_named_by_is_told_and_keys_beyond_those_that_are_listed_have_a_digest() {
     let world = World::edged("", None, &[]);
     let tables = "[policy]\nscripts = \"record\"\n[limits]\nlisted_keys = 2";
-    let mut sha = String::new();
+    let (mut sha, mut of_long) = (String::new(), String::new());
     // Another proxy of the same log has the same digests.
     for _ in 0..2 {
         let proxy = world.start_with(&world.config("", None, tables)).unwrap();
         let mut client = Client::new(TcpStream::connect(proxy.address().unwrap()).unwrap());
         assert_eq!(client.ask("MSET a 1 b 2 c 3"), "OK");
         sha = client.ask("SCRIPT LOAD \"return {1,2,3}\"");
+        // More than the proxy keeps of a command.
+        let long = format!("return 1{}", " ".repeat(1 << 20));
+        of_long = client.command(&[b"SCRIPT", b"LOAD", long.as_bytes()]).told();
+        assert_eq!(client.command(&[b"EVAL", long.as_bytes(), b"0"]).told(), "1");
+        assert!(client.ask("SCRIPT LOAD \"return (\"").starts_with("ERR "));
         assert_eq!(client.ask("EVAL \"return {1,2,3}\" 0"), "Array(3) 1 2 3");
         assert!(client.ask("KEYS *").starts_with("Array(3)"));
         // What is queued is no reply that names keys.
@@ -152,6 +157,12 @@ fn what_a_script_is_named_by_is_told_and_keys_beyond_those_that_are_listed_have_
     let evals =
         told.iter().filter(|it| it.contains("\"eval\"") && it.contains(&format!("\"script\":\"{sha}\"")));
     assert_eq!(evals.count(), 2, "{told:?}");
+    for name in [&sha, &of_long] {
+        let named = told.iter().filter(|it| it.contains(&format!("\"script\":\"{name}\"")));
+        let words = named.map(|it| it.split(' ').next().unwrap()).collect::<Vec<_>>();
+        assert_eq!(words, ["administer", "execute"].repeat(2), "{told:?}");
+    }
+    assert_eq!(told.iter().filter(|it| it.starts_with("administer  1")).count(), 2, "{told:?}");
     let mut lists = told.iter().filter(|it| it.starts_with("list ")).collect::<Vec<_>>();
     assert_eq!(lists.len(), 4, "{told:?}");
     lists.dedup();

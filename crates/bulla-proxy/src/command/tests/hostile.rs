@@ -82,14 +82,14 @@ proptest! {
             if table.may_be_key(so_far, index) {
                 expected.borrow_mut().insert(index);
             }
-            (usize::try_from(length).unwrap(), false)
+            (usize::try_from(length).unwrap(), Digest::None)
         }));
         prop_assert!(whole.keys.is_sorted() && whole.unknowable != Some(Unknowable::TooMany));
         for used in &whole.keys {
             prop_assert!(0 < used.argument && used.argument < line.len() as u64);
             prop_assert!(expected.borrow().contains(&used.argument), "{used:?} was not expected");
         }
-        let keep = |_: &Arguments, _, length: u64| (usize::try_from(length).unwrap().min(bytes), false);
+        let keep = |_: &Arguments, _, length: u64| (usize::try_from(length).unwrap().min(bytes), Digest::None);
         let cut = table.effect(&parse(&line, Limits { items, ..ALL }, keep));
         if cut.unknowable == whole.unknowable {
             prop_assert!(cut.keys == whole.keys || whole.unknowable.is_some(), "{cut:?} {whole:?}");

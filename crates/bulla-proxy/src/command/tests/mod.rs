@@ -9,7 +9,7 @@ mod tree;
 
 use super::{Access, CommandTable, Effect, KeyUse, Unknowable};
 use crate::fuzzing::ALL;
-use crate::resp::{Arguments, Limits, Replies, Reply, Requests, write_command};
+use crate::resp::{Arguments, Digest, Limits, Replies, Reply, Requests, write_command};
 use crate::world::{Connection, Server};
 
 fn encode(words: &[impl AsRef<[u8]>]) -> Vec<u8> {
@@ -21,7 +21,7 @@ fn encode(words: &[impl AsRef<[u8]>]) -> Vec<u8> {
 fn parse(
     words: &[impl AsRef<[u8]>],
     limits: Limits,
-    keep: impl Fn(&Arguments, u64, u64) -> (usize, bool),
+    keep: impl Fn(&Arguments, u64, u64) -> (usize, Digest),
 ) -> Arguments {
     let mut requests = Requests::new(limits, [0; 32]);
     let progress = requests.next(&encode(words), keep).unwrap();
@@ -31,7 +31,7 @@ fn parse(
 
 /// A command of which everything was kept.
 fn arguments(words: &[impl AsRef<[u8]>]) -> Arguments {
-    parse(words, ALL, |_, _, length| (usize::try_from(length).unwrap(), false))
+    parse(words, ALL, |_, _, length| (usize::try_from(length).unwrap(), Digest::None))
 }
 
 /// The words of a line; `""` is an empty one.

@@ -199,7 +199,7 @@ fn every_key_was_expected(table: &CommandTable, line: &[String]) {
         if table.may_be_key(so_far, index) {
             expected.borrow_mut().insert(index);
         }
-        (usize::try_from(length).unwrap(), false)
+        (usize::try_from(length).unwrap(), Digest::None)
     });
     for used in &table.effect(&arguments).keys {
         assert!(expected.borrow().contains(&used.argument), "{line:?}: {used:?}");

@@ -258,10 +258,11 @@ fn classes_answers_and_databases_are_known() {
             assert_eq!(effect(line).class, class, "{line}");
         }
     }
-    for line in "config set a b|flushdb|swapdb 0 1|acl list|function load f|script flush|client kill a|pfdebug getreg k".split('|') {
+    for line in "config set a b|flushdb|swapdb 0 1|acl list|function load f|script load s|script flush|client kill a|pfdebug getreg k".split('|') {
         assert!(effect(line).administrative, "{line}");
     }
-    for line in "get k|auth p|client id|acl whoami|function list|script load s|eval s 0|info|del k".split('|')
+    for line in
+        "get k|auth p|client id|acl whoami|function list|script exists s|eval s 0|info|del k".split('|')
     {
         assert!(!effect(line).administrative, "{line}");
     }
@@ -302,7 +303,8 @@ fn classes_answers_and_databases_are_known() {
 fn keys_that_were_not_kept_and_words_that_decide_are_told_to_be_unknown() {
     let table = CommandTable::pinned();
     let cut = |line: &str, items: usize, bytes: usize| {
-        let keep = |_: &Arguments, _: u64, length: u64| (usize::try_from(length).unwrap().min(bytes), false);
+        let keep =
+            |_: &Arguments, _: u64, length: u64| (usize::try_from(length).unwrap().min(bytes), Digest::None);
         told(&table.effect(&parse(&words(line), Limits { items, ..ALL }, keep)))
     };
     assert_eq!(cut("del a b c", 3, 9), "1d 2d too many");

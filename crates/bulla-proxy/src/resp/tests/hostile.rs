@@ -1,7 +1,7 @@
 //! Whatever comes, memory is bounded, and nothing panics.
 
 use crate::fuzzing;
-use crate::resp::{Limits, Replies, Requests};
+use crate::resp::{Digest, Limits, Replies, Requests};
 use bulla_testkit::allocator::most_held_here;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn held(beginning: &[u8], piece: &[u8], times: usize, server: bool) -> (usize, b
             while !bytes.is_empty() {
                 let next = match server {
                     true => replies.next(bytes),
-                    false => requests.next(bytes, |_, _, _| (usize::MAX, true)),
+                    false => requests.next(bytes, |_, _, _| (usize::MAX, Digest::OfCut)),
                 };
                 let Ok(progress) = next else { return false };
                 bytes = &bytes[progress.consumed..];

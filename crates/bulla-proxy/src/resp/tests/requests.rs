@@ -1,7 +1,7 @@
 //! Commands, as a server reads them.
 
 use crate::fuzzing::{ALL, LITTLE, commands};
-use crate::resp::{Limits, Progress, Requests, Violation, write_command};
+use crate::resp::{Digest, Limits, Progress, Requests, Violation, write_command};
 use bulla_testkit::allocator::allocations;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -138,7 +138,7 @@ fn what_a_server_refuses_is_a_violation_in_its_own_words() {
 fn what_has_come_of_a_command_is_shown_before_it_is_complete() {
     let mut requests = Requests::new(ALL, [0; 32]);
     let mut give = |bytes: &[u8]| {
-        let progress = requests.next(bytes, |_, _, _| (usize::MAX, false)).unwrap();
+        let progress = requests.next(bytes, |_, _, _| (usize::MAX, Digest::None)).unwrap();
         assert_eq!(progress, Progress { consumed: bytes.len(), complete: false });
         let arguments = requests.arguments().clone();
         (arguments.count(), arguments.arrived(), arguments.is(0, "set"), arguments)
@@ -165,7 +165,7 @@ fn who_says_what_is_kept_knows_the_arguments_before() {
             assert_eq!((before.count(), before.arrived()), (counted, index));
             assert!((0..index).all(|index| before.is_whole(index)));
             seen.borrow_mut().push(length);
-            (usize::MAX, false)
+            (usize::MAX, Digest::None)
         };
         assert!(requests.next(line, keep).unwrap().complete);
     }
@@ -179,11 +179,11 @@ fn of_what_is_longer_than_what_is_kept_there_is_a_digest() {
     let mut bytes = Vec::new();
     write_command(&[b"SET", b"key", &[b'x'; 1000]], &mut bytes);
     for (wanted, limit, digest, kept) in [
-        (10, 100, true, 10),
-        (10, 9, true, 3),
-        (0, 100, true, 0),
-        (10, 100, false, 10),
-        (1000, 2000, true, 1000),
+        (10, 100, Digest::OfCut, 10),
+        (10, 9, Digest::OfCut, 3),
+        (0, 100, Digest::OfCut, 0),
+        (10, 100, Digest::None, 10),
+        (1000, 2000, Digest::OfCut, 1000),
     ] {
         for piece in [1, 64, bytes.len()] {
             let mut requests = Requests::new(Limits { bytes: limit, ..ALL }, [7; 32]);
@@ -194,7 +194,7 @@ fn of_what_is_longer_than_what_is_kept_there_is_a_digest() {
             let value = arguments.argument(2).unwrap();
             assert_eq!((arguments.get(2).unwrap(), value.length), (&[b'x'; 1000][..kept], 1000));
             let hex = value.digest.map(|digest| digest.map(|byte| format!("{byte:02x}")).concat());
-            assert_eq!(hex.as_deref(), (digest && kept < 1000).then_some(expected));
+            assert_eq!(hex.as_deref(), (digest == Digest::OfCut && kept < 1000).then_some(expected));
             assert_eq!(arguments.is_whole(2), kept == 1000);
             assert_eq!(arguments.argument(1).unwrap().digest, None, "all of it is kept");
         }
@@ -224,7 +224,7 @@ fn nothing_is_allocated_for_a_command_once_buffers_have_grown() {
     let mut round = |piece| {
         for mut piece in pipeline.chunks(piece) {
             while !piece.is_empty() {
-                let progress = requests.next(piece, |_, _, _| (32, true)).unwrap();
+                let progress = requests.next(piece, |_, _, _| (32, Digest::OfCut)).unwrap();
                 piece = &piece[progress.consumed..];
             }
         }

@@ -41,8 +41,20 @@ impl Record for Notes {
                 let key = if key.len() as u64 == length { text(key) } else { format!("{length} bytes") };
                 format!("{verb} {key}")
             }
-            Target::Unlisted(count, _) => format!("unlisted({count})"),
-            other => format!("{other:?}").to_lowercase(),
+            Target::Unlisted(0, _) => "unlisted(0)".to_owned(),
+            Target::Unlisted(count, digest) => {
+                format!("unlisted({count}{})", if digest.is_some() { ", digest" } else { "" })
+            }
+            Target::Unknowable(class, script) => {
+                format!(
+                    "unknowable({}, {})",
+                    format!("{class:?}").to_lowercase(),
+                    script.map_or("-".into(), text)
+                )
+            }
+            Target::Server(None) => "server".to_owned(),
+            Target::Server(Some(script)) => format!("server({})", text(script)),
+            Target::Unaudited => "unaudited".to_owned(),
         };
         let mut note = format!("{target} {} {:?}", operation.command, operation.status);
         let mut tell = |name: &str, text: Option<&str>| {
@@ -57,7 +69,11 @@ impl Record for Notes {
         match operation.values {
             Values::None => {}
             Values::Carried(_, from, to) => note += &format!(" values={from}..{to}"),
-            Values::Told(_, at) => note += &format!(" value={at}"),
+            Values::Told(reply, from, to) => {
+                let texts = reply.nodes()[from..to].iter().filter(|node| !node.is_aggregate());
+                let texts = texts.map(|node| text(reply.text(node))).collect::<Vec<_>>();
+                note += &format!(" told={}", texts.join(","));
+            }
         }
         self.operations.push(note);
         Ok(())
@@ -260,7 +276,7 @@ fn replies_that_name_keys_list_them() {
     let listed = [
         "read a keys Done",
         "read b keys Done",
-        "unlisted(1) keys Done",
+        "unlisted(1, digest) keys Done",
         "read d scan Done",
         "read e randomkey Done",
     ];

@@ -25,14 +25,50 @@ fn what_the_policy_records_passes_and_is_recorded() {
         [
             "read a evalsha Done",
             "write a evalsha Done",
-            "unknowable(script, some([97, 98, 49, 50])) evalsha Done",
+            "unknowable(script, ab12) evalsha Done",
             "server config|get Done",
-            "unknowable(undescribed, none) NOSUCH Failed error=ERR",
+            "unknowable(undescribed, -) NOSUCH Failed error=ERR",
         ]
     );
     let mut world = World::with(|context| context.policy.administrative = Treatment::Refuse);
     world.asks("CONFIG GET x\r\nFLUSHALL\r\n");
     assert_eq!((world.sent().as_str(), world.got().matches("-BULLA").count()), ("", 2));
+}
+
+/// The digests are those of `sha1sum`.
+#[test]
+fn whatever_brings_a_script_is_recorded_with_its_digest_however_long_it_is() {
+    let long = format!("return 1{}", " ".repeat(1 << 20));
+    let short = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
+    let digest_of_long = "85a5f4e84e293ca354036c6355b8fe42c1c66d1f";
+    for (words, expected) in [
+        (vec!["EVAL", "return 1", "0"], format!("unknowable(script, {short}) eval Done")),
+        (vec!["eval_ro", "return 1", "0"], format!("unknowable(script, {short}) eval_ro Done")),
+        (vec!["EVAL", &long, "0"], format!("unknowable(script, {digest_of_long}) eval Done")),
+        (vec!["SCRIPT", "LOAD", "return 1"], format!("server({short}) script|load Done")),
+        (vec!["script", "load", &long], format!("server({digest_of_long}) script|load Done")),
+        (vec!["SCRIPT", "FLUSH"], "server script|flush Done".to_owned()),
+        (vec!["FUNCTION", "LOAD", "return 1"], format!("server({short}) function|load Done")),
+        (vec!["FUNCTION", "LOAD", "REPLACE", &long], format!("server({digest_of_long}) function|load Done")),
+        (vec!["FUNCTION", "RESTORE", "return 1", "FLUSH"], format!("server({short}) function|restore Done")),
+        (vec!["FUNCTION", "DELETE", "lib_1"], "server(lib_1) function|delete Done".to_owned()),
+        (vec!["FUNCTION", "DELETE", "a person's"], "server function|delete Done".to_owned()),
+    ] {
+        for piece in [usize::MAX, 1000] {
+            let mut world = World::with(|context| context.policy.scripts = Treatment::Record);
+            let mut bytes = Vec::new();
+            crate::resp::write_command(
+                &words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>(),
+                &mut bytes,
+            );
+            for piece in bytes.chunks(piece) {
+                world.asks(piece);
+            }
+            world.says("+OK\r\n");
+            assert_eq!(world.noted(), [expected.as_str()], "{}", words[1]);
+            assert_eq!(world.server, bytes);
+        }
+    }
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Transactions: what was carried out is recorded with its own result, and what was not is not.
 
 use super::*;
+use bulla_testkit::allocator::most_held_here;
 
 #[test]
 fn what_exec_carried_out_is_recorded_with_its_own_result() {
     let mut world = World::new();
     world.asks("MULTI\r\nSET a x\r\nNOSUCH\r\nSELECT 2\r\nLPUSH a y\r\nGET b\r\nEXEC\r\nGET c\r\n");
     world.says("+OK\r\n+QUEUED\r\n-ERR unknown\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
-    assert_eq!(world.noted(), ["unknowable(undescribed, none) NOSUCH Failed error=ERR"]);
+    assert_eq!(world.noted(), ["unknowable(undescribed, -) NOSUCH Failed error=ERR"]);
     world.says("*4\r\n+OK\r\n+OK\r\n-WRONGTYPE no\r\n*-1\r\n$-1\r\n");
     assert_eq!(
         world.noted(),
@@ -135,10 +136,9 @@ fn each_command_that_exec_carried_out_is_recorded_or_counted() {
     let replies = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n+OK\r\n+OK\r\n";
     let answered = world.session.from_server(replies, 0, &mut world.notes);
     assert_eq!(answered, Err(Ended::Unrecorded));
+    world.session.end(9, &mut world.notes);
     // Of RENAME what is read, deleted and written.
     assert_eq!((world.noted(), world.notes.missing), (vec!["write a set Done".to_owned()], 4));
-    world.session.end(9, &mut world.notes);
-    assert_eq!(world.notes.missing, 4);
 }
 
 #[test]
@@ -203,17 +203,169 @@ fn an_intent_behind_a_transaction_that_was_discarded_is_in_the_database_before_i
 }
 
 #[test]
-fn of_a_transaction_the_values_that_are_read_are_not_recorded() {
+fn of_a_transaction_the_values_that_are_read_are_recorded_as_outside_of_one() {
     let mut world = World::with(|context| context.record_values = Some(1024));
-    world.asks("GET a\r\nMULTI\r\nGET a\r\nMGET a b\r\nSET a x\r\nEXEC\r\n");
-    world.says("$1\r\n1\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
-    world.says("*3\r\n$1\r\n1\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n+OK\r\n");
+    world.asks("GET a\r\nMULTI\r\nGET a\r\nMGET a b\r\nSET a x\r\nHGETALL h\r\nEXEC\r\n");
+    world.says("$1\r\n1\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+    world.says("*4\r\n$1\r\n1\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n+OK\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n");
     let noted = [
-        "read a get Done value=0",
-        "read a get Done",
-        "read a mget Done",
-        "read b mget Done",
+        "read a get Done told=1",
+        "read a get Done told=1",
+        "read a mget Done told=1",
+        "read b mget Done told=2",
         "write a set Done values=2..3",
+        "read h hgetall Done told=f,v",
+    ];
+    assert_eq!(world.noted(), noted);
+}
+
+/// However the reply to `EXEC` comes, each part of it is as the reply to its command would be.
+#[test]
+fn replies_inside_that_of_exec_list_keys_as_outside_of_one() {
+    let commands = "KEYS *\r\nSCAN 0\r\nRANDOMKEY\r\nKEYS none*\r\nLMPOP 2 a b LEFT\r\nGET c\r\n";
+    let keys = "*4\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n";
+    let told = format!(
+        "{keys}*2\r\n$1\r\n7\r\n*1\r\n$1\r\ne\r\n$1\r\nf\r\n*0\r\n*2\r\n$1\r\nb\r\n*1\r\n$1\r\nx\r\n$3\r\nxyz\r\n"
+    );
+    let mut outside = World::with(|context| context.limits.listed_keys = 2);
+    outside.asks(commands).says(&told);
+    let expected = outside.noted();
+    let unlisted = expected.iter().position(|note| note == "unlisted(2, digest) keys Done");
+    assert!(unlisted == Some(2) && expected.contains(&"update b lmpop Done".to_owned()), "{expected:?}");
+    for piece in 1..=told.len() {
+        let mut inside = World::with(|context| context.limits.listed_keys = 2);
+        inside.asks(format!("MULTI\r\n{commands}EXEC\r\n"));
+        inside.says("+OK\r\n").says_so_often(6, b"+QUEUED\r\n");
+        inside.got();
+        let whole = format!("*6\r\n{told}");
+        whole.as_bytes().chunks(piece).for_each(|piece| {
+            inside.says(piece);
+        });
+        assert_eq!(inside.noted(), expected, "in pieces of {piece}");
+        assert_eq!(inside.got(), text(whole.as_bytes()));
+    }
+}
+
+/// Notes sizes and digests.
+#[derive(Default)]
+struct Sizes(Vec<(Option<u64>, Option<[u8; 32]>)>);
+
+impl Record for Sizes {
+    fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded> {
+        let digest = if let Target::Unlisted(_, digest) = operation.target { digest } else { None };
+        self.0.push((operation.size, digest));
+        Ok(())
+    }
+
+    fn takes(&mut self) -> bool {
+        true
+    }
+
+    fn now(&mut self) -> i64 {
+        NOW
+    }
+
+    fn ticket(&self) -> Ticket {
+        0
+    }
+
+    fn learn(&mut self, _: &CarriedOut<'_>) {}
+
+    fn forget(&mut self, _: &CarriedOut<'_>) {}
+}
+
+#[test]
+fn sizes_and_digests_inside_the_reply_to_exec_are_those_outside_of_one() {
+    let of = |asked: &str, said: &str| {
+        let (mut session, mut sizes) =
+            (World::with(|it| it.limits.listed_keys = 1).session, Sizes::default());
+        session.from_client(asked.as_bytes(), 0, &mut sizes).unwrap();
+        session.from_server(said.as_bytes(), 0, &mut sizes).unwrap();
+        sizes.0
+    };
+    let (commands, told) = (
+        "LRANGE l 0 -1\r\nKEYS *\r\nGET a\r\n",
+        "*2\r\n$1\r\nx\r\n$2\r\nyz\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n$2\r\nxx\r\n",
+    );
+    let outside = of(commands, told);
+    assert_eq!(outside.iter().map(|(size, _)| *size).collect::<Vec<_>>(), [Some(19), None, None, Some(2)]);
+    assert!(outside[2].1.is_some());
+    let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
+    assert_eq!(of(&format!("MULTI\r\n{commands}EXEC\r\n"), &format!("{queued}*3\r\n{told}")), outside);
+}
+
+#[test]
+fn what_is_kept_of_a_reply_to_exec_does_not_grow_with_it() {
+    let mut world = World::with(|context| context.limits.listed_keys = 10);
+    let count = 1000;
+    world.asks(format!("MULTI\r\n{}EXEC\r\n", "KEYS *\r\n".repeat(count)));
+    world.says("+OK\r\n").says_so_often(count, b"+QUEUED\r\n");
+    let keys = format!("*2000\r\n{}", "$5\r\nabcde\r\n".repeat(2000));
+    let ((), held) = most_held_here(|| {
+        world.says(format!("*{count}\r\n"));
+        for _ in 0..count {
+            world.says(&keys);
+            assert_eq!(world.noted().len(), 11);
+            world.got();
+        }
+    });
+    // One of them takes 22 KB on the wire, and the reply 22 MB.
+    assert!(held < 1 << 20, "{held}");
+}
+
+#[test]
+fn of_a_reply_to_exec_that_breaks_off_what_had_come_is_recorded_and_the_rest_is_unknown() {
+    let mut world = World::new();
+    world.asks("MULTI\r\nSET a x\r\nSELECT 2\r\nSET b x\r\nGET c\r\nEXEC\r\nGET d\r\n");
+    world.says("+OK\r\n").says_so_often(4, b"+QUEUED\r\n");
+    world.says("*4\r\n+OK\r\n+OK\r\n+O");
+    assert_eq!(world.noted(), ["write a set Done"]);
+    world.session.end(9, &mut world.notes);
+    let rest = ["write b set Unknown db=2", "read c get Unknown db=2", "read d get Unknown db=2"];
+    assert_eq!(world.noted(), rest);
+}
+
+/// A server that tells fewer results than it had commands is none that is known; nothing is passed over all the same.
+#[test]
+fn what_the_reply_to_exec_does_not_tell_is_unknown() {
+    let mut world = World::new();
+    world.asks("MULTI\r\nSET a x\r\nSET b x\r\nEXEC\r\nGET c\r\n");
+    world.says("+OK\r\n+QUEUED\r\n+QUEUED\r\n*1\r\n+OK\r\n$-1\r\n");
+    assert_eq!(world.noted(), ["write a set Done", "write b set Unknown", "read c get Done"]);
+    world.asks("MULTI\r\nSET a x\r\nEXEC\r\nGET c\r\n");
+    world.says("+OK\r\n+QUEUED\r\n*2\r\n+OK\r\n*1\r\n+OK\r\n$-1\r\n");
+    assert_eq!(world.noted(), ["write a set Done", "read c get Done"]);
+}
+
+#[test]
+fn a_value_is_recorded_with_the_one_of_several_keys_that_the_reply_says_it_is_of() {
+    let mut world = World::with(|context| context.record_values = Some(1024));
+    world.asks("BLPOP a b 0\r\nBZPOPMIN a b 0\r\nXREAD STREAMS a b 0 0\r\nHELLO 3\r\n");
+    world.says("*2\r\n$1\r\nb\r\n$1\r\nx\r\n*3\r\n$1\r\na\r\n$1\r\nm\r\n$1\r\n7\r\n");
+    let stream =
+        |name: &str| format!("$1\r\n{name}\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\n{name}\r\n");
+    world.says(format!("*2\r\n*2\r\n{}*2\r\n{}%0\r\n", stream("a"), stream("b")));
+    world.asks("XREAD STREAMS a b 0 0\r\nXREAD STREAMS a b 0 0\r\nSINTER a b\r\nMSETNX a 1 b 2\r\n");
+    world.says(format!("%2\r\n{}{}%1\r\n{}~1\r\n$1\r\nx\r\n:1\r\n", stream("a"), stream("b"), stream("b")));
+    let noted = [
+        "read a blpop Done",
+        "update a blpop NotExecuted",
+        "read b blpop Done told=x",
+        "update b blpop Done",
+        "read a bzpopmin Done told=m,7",
+        "update a bzpopmin Done",
+        "read b bzpopmin Done",
+        "update b bzpopmin NotExecuted",
+        "read a xread Done told=1-1,f,a",
+        "read b xread Done told=1-1,f,b",
+        "read a xread Done told=1-1,f,a",
+        "read b xread Done told=1-1,f,b",
+        "read a xread Done",
+        "read b xread Done told=1-1,f,b",
+        "read a sinter Done",
+        "read b sinter Done",
+        "create a msetnx Done values=2..3",
+        "create b msetnx Done values=4..5",
     ];
     assert_eq!(world.noted(), noted);
 }
