@@ -1,5 +1,6 @@
 //! Erasing data subjects: what is gone, what stays, and what happens when it is cut short.
 
+mod another_vault;
 mod copies;
 mod held_meanwhile;
 mod hold_orders;
