@@ -97,6 +97,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) keyless: &'a Keyless,
     /// Who the data subjects are that it asks for.
     pub(crate) named: &'a Named,
+    /// Whether the log asks for common items.
+    common: bool,
 }
 
 /// Who the data subject is that a query asks for, and who may be as well. Whoever becomes known after this has a number that is
@@ -129,8 +131,9 @@ impl<'a> Asked<'a> {
         erasures: &'a Erasures<'a>,
         keyless: &'a Keyless,
         named: &'a Named,
+        common: bool,
     ) -> Self {
-        Asked { query, keys, erasures, keyless, named }
+        Asked { query, keys, erasures, keyless, named, common }
     }
 
     /// Opens those groups of a block, which was opened, that can have what is asked for.
@@ -191,7 +194,7 @@ impl Memory {
         asked: &Asked<'_>,
         render: &impl Fn(&Matches<'_>) -> P,
     ) -> Result<Result<Selection<P>, Unreadable>> {
-        open_checked(&mut self.opener, frame)?;
+        open_checked(&mut self.opener, frame, asked.common)?;
         if let Err(unreadable) = asked.open_groups(&mut self.opener, frame)? {
             return Ok(Err(unreadable));
         }
@@ -226,10 +229,11 @@ impl Memory {
     }
 }
 
-/// Opens a block, all checks done.
-pub(crate) fn open_checked(opener: &mut BlockOpener, frame: &Located) -> Result<()> {
+/// Opens a block, all checks done. Whether the log asks for common items, `[log]` says, which was compared before.
+pub(crate) fn open_checked(opener: &mut BlockOpener, frame: &Located, common: bool) -> Result<()> {
     let verified = verified(frame)?;
     let Some(keys) = &frame.keys else { return Err(Error::new(ErrorKind::NoKey, "no key opens the block")) };
     let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    let opened = opened.and_then(|()| opener.check_items(common));
     opened.map_err(|unreadable| unreadable.error(frame))
 }

@@ -61,7 +61,9 @@ impl Export {
         let keys = keys.map(|keys| own_keys::in_ruins(keys, &examined.snapshot)).transpose()?;
         let keys = keys.as_deref();
         let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;
-        let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named);
+        // The file that says whether it does may not be the log's.
+        let common = true;
+        let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named, common);
         let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;
         scan.asked = self.asked(exported.signed);
         let (total, mut done) = (scan.total_bytes()?, 0);
