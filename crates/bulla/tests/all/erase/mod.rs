@@ -2,6 +2,7 @@
 
 mod another_vault;
 mod copies;
+mod everybody;
 mod held_meanwhile;
 mod hold_orders;
 mod holds;
