@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: E402
 
-from bulla_reader import age, blocks, commitments, config, index, lines, log, notes, vault, verify  # noqa: E402
+from bulla_reader import age, blocks, columns, commitments, config, index, lines, log, notes, vault, verify  # noqa: E402
 from bulla_reader.cursor import u32, u64  # noqa: E402
 from bulla_reader.findings import joined  # noqa: E402
 from bulla_reader.hashes import crc32c, expand, extract, mac, sha256  # noqa: E402
@@ -79,6 +79,52 @@ class Logs(unittest.TestCase):
         for name, sample in self.samples.items():
             with self.subTest(name):
                 self.same(sample)
+
+    def test_common_items_that_the_log_does_not_ask_for_are_found_alike(self) -> None:
+        sample = self.samples["common"]
+        forge = Forge(sample.log, sample.keys)
+        with_items = [
+            frame.frame
+            for frame in forge.frames
+            if frame.kind == commitments.BLOCK and columns.decoded(frame.text, frame.entries, 1 << frame.content).items
+        ]
+        self.assertTrue(with_items)
+        text = (sample.log / "bulla.toml").read_text()
+        for name, common in (("off", 'common = "off"\n'), ("without", "")):
+            changed = text.replace("common = 8\n", common)
+            digest = config.decoded(changed.encode()).digest
+            self.assertNotEqual(digest, forge.config.digest)
+            # As it would be, had the log been made so: each epoch says that this is [log].
+            for frame in forge.frames:
+                if frame.kind == commitments.EPOCH:
+                    frame.text = frame.text[:68] + digest + frame.text[100:]
+            anew = self.forged(forge, sample, f"unasked-{name}")
+            (anew.log / "bulla.toml").write_text(changed)
+            found = self.found_alike(anew)
+            self.assertEqual(found, [("block-invalid", frame) for frame in with_items])
+            # Where the file alone says so, it is the file that is wrong.
+            (sample.log / "bulla.toml").write_text(changed)
+            try:
+                self.assertEqual({kind for kind, _ in self.found_alike(sample)}, {"config-mismatch"})
+            finally:
+                (sample.log / "bulla.toml").write_text(text)
+
+    def found_alike(self, sample: Sample) -> list[tuple[str, int]]:
+        """What both find, of each frame, in a log of which nothing can be exported."""
+        reports = [self.mine(sample)[0].as_json(), json.loads(self.theirs("verify", sample, "--json").stdout)]
+        # All of it, which verifies it first, and what the blocks are asked for.
+        for asked in ([], ["--entries", "0.."], ["--operation", "read"]):
+            exported = self.theirs("export", sample, "--withhold-personal", *asked)
+            self.assertEqual((exported.returncode, exported.stdout), (1, b""), exported.stderr)
+        found = [
+            [(it["kind"], frame) for it in report["findings"] for frame in range(it["frame"], it["last_frame"] + 1)]
+            for report in reports
+        ]
+        if "config-mismatch" in found[0][0]:
+            # Of which epoch that is told differs.
+            found = [[(kind, 0) for kind, _ in each] for each in found]
+        self.assertEqual(*found)
+        return found[0]
 
     def test_a_grant_opens_the_same(self) -> None:
         self.same(self.samples["granted"], grant=True)

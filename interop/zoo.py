@@ -50,7 +50,8 @@ class Zoo:
 
     def all(self) -> dict[str, Sample]:
         """Every kind of log."""
-        made = (self.plain, self.groups, self.erased, self.rekeyed, self.changed, self.crashed, self.granted, self.workloads)
+        first = (self.plain, self.groups, self.common, self.erased)
+        made = (*first, self.rekeyed, self.changed, self.crashed, self.granted, self.workloads)
         return {make.__name__: make() for make in made}
 
     def plain(self) -> Sample:
@@ -63,6 +64,15 @@ class Zoo:
         sample = self.init("groups")
         self.append(sample, odd_entries())
         self.append(sample, entries(random.Random(2), 40))
+        return sample
+
+    def common(self) -> Sample:
+        """Groups that refer to what many of them have in common; one person is erased."""
+        sample = self.init("common", "--common", "8")
+        for name in ("tenants", "json"):
+            self.run("append", sample.log, text=self.run("generate", name, "--entries", "120"))
+        somebody = json.loads(self.run("generate", "tenants", "--entries", "1"))["subject"]
+        self.run("erase", sample.log, "--subject", somebody, "--yes")
         return sample
 
     def erased(self) -> Sample:

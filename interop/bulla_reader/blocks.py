@@ -40,6 +40,9 @@ class Opener:
         self.history = history
         self.identities = identities
         self.secrets = secrets
+        # What an edited file says, the log did not.
+        edited = any(it.kind == "config-mismatch" for it in history.log.findings)
+        self.allows_items = edited or history.log.config.common
         self.keys: dict[int, Optional[epochs.EpochKeys]] = {}
 
     def epoch(self, number: int) -> Optional[epochs.EpochKeys]:
@@ -69,6 +72,8 @@ class Opener:
             raise NotOpened
         block = columns.decoded(epochs.plaintext(keys, it, body), it.entries, it.content_limit)
         check_units(it, block, keys)
+        if block.items and not self.allows_items:
+            self.history.log.find("block-invalid", "has common items, which [log] does not ask for", frame)
         rows = [OpenedRow(it.first_entry + place, row) for place, row in enumerate(block.rows)]
         found = OpenedBlock(rows, block.groups)
         left = block.left

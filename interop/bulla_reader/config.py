@@ -49,6 +49,7 @@ class Config:
     hash: int
     erasure: bool
     erasure_key: Optional[notes.Verifier]
+    common: bool
 
 
 def decoded(data: bytes) -> Config:
@@ -152,6 +153,7 @@ def log_table(table: dict[str, Any], digest: bytes) -> Config:
     return Config(
         digest, bytes.fromhex(table["id"]), table["origin"], verifier, NAMES[table["hash"]],
         table.get("erasure", "off") == "on", notes.verifier(erasure_key) if erasure_key else None,
+        table.get("common", "off") != "off",
     )  # fmt: skip
 
 

@@ -80,7 +80,7 @@ impl Span {
 
 #[derive(Clone, Copy)]
 struct Record {
-    time: i64,
+    time: Option<i64>,
     operation: Span,
     location: Option<Span>,
     subject: Option<Span>,
@@ -142,7 +142,9 @@ impl Arena {
     /// The entries of one producer, without end.
     pub(crate) fn cursor(&self, producer: u32) -> Cursor<'_> {
         let records = &self.records[self.producers[producer as usize].clone()];
-        let cycle = records.last().map_or(0, |last| last.time - records[0].time + 1000);
+        let time = |record: Option<&Record>| record.and_then(|record| record.time);
+        let taken = time(records.last()).zip(time(records.first())).map(|(last, first)| last - first);
+        let cycle = taken.map_or(0, |taken| taken + 1000);
         let stream = (64 * producer as usize).checked_rem(self.streams.len()).unwrap_or_default();
         Cursor { arena: self, records, next: 0, passed: 0, cycle, stream, left_in_stream: gdpr::BATCH }
     }
@@ -174,7 +176,7 @@ impl Arena {
             place(bytes.len(), value.len())
         });
         self.records.push(Record {
-            time: entry.time.unwrap_or_default(),
+            time: entry.time,
             operation,
             location,
             subject,
@@ -268,7 +270,7 @@ impl<'a> Cursor<'a> {
         self.next += 1;
         let text = |place: Option<Span>| place.map(|place| arena.text(place));
         Entry {
-            time: Some(record.time + self.passed),
+            time: record.time.map(|time| time + self.passed),
             operation: arena.text(record.operation),
             location: record.location.map(|place| arena.bytes(place)),
             subjects: record.subject.map(|subject| smallvec![arena.text(subject)]),

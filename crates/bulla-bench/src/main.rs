@@ -74,6 +74,8 @@ enum Command {
     Integrity(Run),
     /// A thousand entries a second, from a hundred producers
     Slow(Run),
+    /// Changes to the data of 8,192 people, each a few bytes
+    Tenants(Run),
     /// Entries of about 100 bytes and of about 4 KiB: appended, verified, exported
     Sizes(Run),
     /// How long an append takes at half the load that is possible
@@ -218,6 +220,7 @@ impl Command {
             Command::Access(Access { file, run }) => run.session.run(vec![suite::access(&file, &run.knobs)]),
             Command::Integrity(run) => run.session.run(vec![suite::integrity(&run.knobs, run.baseline)]),
             Command::Slow(run) => run.session.run(vec![suite::slow(suite::name::SLOW, &run.knobs)]),
+            Command::Tenants(run) => appends(Workload::Tenants, run),
             Command::Sizes(run) => run.session.run(suite::sizes(&run.knobs).into()),
             Command::Latency(run) => run.session.run(suite::latency(&run.knobs).into()),
             Command::Limits(run) => run.session.run(suite::limits(&run.knobs)),

@@ -20,7 +20,8 @@ const BUFFER: usize = 256 * 1024;
 bulla generate <WORKLOAD> --entries <N> [--seed <S>]
        bulla generate --describe [--json]",
     after_help = "\
-The same workload and seed give the same entries, in every version; times begin with 2026.
+The same workload and seed give the same entries, in every version; times begin with 2026, and
+entries of `tenants` have none.
 
 Example:
   bulla generate web-subjects --entries 100000 | bulla append audit"

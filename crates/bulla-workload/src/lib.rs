@@ -7,9 +7,10 @@
 //! | `web`, `web-subjects`, `web-adversarial` | [`web`]: a request to a server | 0 or 1 |
 //! | `integrity` | [`integrity`]: a line of 28 bytes | 1000 |
 //! | `slow` | [`slow`]: an access to a person's data | 0 to 199,999 |
+//! | `tenants` | [`tenants`]: a change to a person's data, for a log of very many people | has none |
 //!
 //! All choices are independent and, unless said otherwise, uniform. Every producer's clock starts at
-//! 2026-01-01T00:00:00Z and takes a step before each entry. An entry borrows from its generator: none allocates.
+//! 2026-01-01T00:00:00Z and takes a step before each entry that has a time. An entry borrows from its generator: none allocates.
 //!
 //! ```
 //! use bulla_workload::{Workload, text};
@@ -50,6 +51,7 @@ mod phrases;
 mod pool;
 mod random;
 pub mod slow;
+pub mod tenants;
 pub mod text;
 pub mod web;
 mod word;

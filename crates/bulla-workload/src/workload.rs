@@ -4,6 +4,7 @@ use crate::gdpr::{Gdpr, Vocabulary};
 use crate::integrity::Integrity;
 use crate::json::Json;
 use crate::slow::Slow;
+use crate::tenants::Tenants;
 use crate::web::{Traffic, Web};
 use bulla_proof::Entry;
 use std::fmt;
@@ -20,11 +21,12 @@ pub enum Workload {
     WebAdversarial,
     Integrity,
     Slow,
+    Tenants,
 }
 
 impl Workload {
     /// Every workload.
-    pub const ALL: [Workload; 8] = [
+    pub const ALL: [Workload; 9] = [
         Workload::Gdpr,
         Workload::Gdpr50,
         Workload::Json,
@@ -33,6 +35,7 @@ impl Workload {
         Workload::WebAdversarial,
         Workload::Integrity,
         Workload::Slow,
+        Workload::Tenants,
     ];
 
     /// Its name, as on the command line.
@@ -46,6 +49,7 @@ impl Workload {
             Workload::WebAdversarial => "web-adversarial",
             Workload::Integrity => "integrity",
             Workload::Slow => "slow",
+            Workload::Tenants => "tenants",
         }
     }
 
@@ -60,6 +64,7 @@ impl Workload {
             Workload::WebAdversarial => "requests for 1,300,000 long locations",
             Workload::Integrity => "lines of 28 bytes",
             Workload::Slow => "accesses to personal data without their content",
+            Workload::Tenants => "changes to the data of 8,192 people, without times",
         }
     }
 
@@ -77,6 +82,7 @@ impl Workload {
             Workload::WebAdversarial => Generator::Web(Web::new(Traffic::Adversarial, seed, producer)),
             Workload::Integrity => Generator::Integrity(Integrity::new(seed, producer)),
             Workload::Slow => Generator::Slow(Slow::new(seed, producer)),
+            Workload::Tenants => Generator::Tenants(Tenants::new(seed, producer)),
         }
     }
 
@@ -91,6 +97,7 @@ impl Workload {
             Workload::WebAdversarial => Traffic::Adversarial.entropy_per_entry(),
             Workload::Integrity => crate::integrity::entropy_per_entry(),
             Workload::Slow => crate::slow::entropy_per_entry(),
+            Workload::Tenants => crate::tenants::entropy_per_entry(),
         }
     }
 
@@ -100,7 +107,8 @@ impl Workload {
             Workload::Web => Traffic::Plain.drawn(entries),
             Workload::WebSubjects => Traffic::Subjects.drawn(entries),
             Workload::WebAdversarial => Traffic::Adversarial.drawn(entries),
-            Workload::Gdpr | Workload::Gdpr50 | Workload::Json | Workload::Integrity | Workload::Slow => 0.0,
+            Workload::Gdpr | Workload::Gdpr50 | Workload::Json => 0.0,
+            Workload::Integrity | Workload::Slow | Workload::Tenants => 0.0,
         };
         drawn * self.pool_bytes()
     }
@@ -112,7 +120,8 @@ impl Workload {
             Workload::Web => Traffic::Plain.pool_bytes(),
             Workload::WebSubjects => Traffic::Subjects.pool_bytes(),
             Workload::WebAdversarial => Traffic::Adversarial.pool_bytes(),
-            Workload::Gdpr | Workload::Gdpr50 | Workload::Json | Workload::Integrity | Workload::Slow => 0.0,
+            Workload::Gdpr | Workload::Gdpr50 | Workload::Json => 0.0,
+            Workload::Integrity | Workload::Slow | Workload::Tenants => 0.0,
         }
     }
 }
@@ -132,6 +141,7 @@ pub enum Generator {
     Web(Web),
     Integrity(Integrity),
     Slow(Slow),
+    Tenants(Tenants),
 }
 
 impl Generator {
@@ -144,6 +154,7 @@ impl Generator {
             Generator::Web(web) => web.next_entry(),
             Generator::Integrity(integrity) => integrity.next_entry(),
             Generator::Slow(slow) => slow.next_entry(),
+            Generator::Tenants(tenants) => tenants.next_entry(),
         }
     }
 }

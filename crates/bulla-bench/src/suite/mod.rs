@@ -106,7 +106,7 @@ pub(crate) fn all(knobs: &Knobs, access_log: Option<&PathBuf>) -> Vec<Case> {
         appends(Workload::Gdpr.name(), Workload::Gdpr, knobs, true),
         case(name::GDPR_WRITERS, writers.into()),
     ];
-    for workload in [Workload::Gdpr50, Workload::Json] {
+    for workload in [Workload::Gdpr50, Workload::Json, Workload::Tenants] {
         cases.push(appends(workload.name(), workload, knobs, true));
     }
     cases.push(appends(name::WEB_ONE, Workload::Web, &one, true));

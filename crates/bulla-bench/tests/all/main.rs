@@ -46,7 +46,7 @@ fn all_positive(results: &Value, contender: usize, figures: &[&str]) {
 
 #[test]
 fn workloads_are_appended_by_bulla_and_by_the_conventional_pipeline() {
-    for workload in ["gdpr", "gdpr-50", "json", "web", "web-subjects", "web-adversarial"] {
+    for workload in ["gdpr", "gdpr-50", "json", "tenants", "web", "web-subjects", "web-adversarial"] {
         let entropy =
             Workload::ALL.into_iter().find(|known| known.name() == workload).unwrap().entropy_per_entry();
         let (results, table) = bench(&[workload, "--baseline"]);

@@ -1,8 +1,9 @@
 use crate::support::{Place, Ran, bulla, command, exit, finish, parse_lines};
-use std::io::Read;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
-const WORKLOADS: [&str; 8] =
-    ["gdpr", "gdpr-50", "json", "web", "web-subjects", "web-adversarial", "integrity", "slow"];
+const WORKLOADS: [&str; 9] =
+    ["gdpr", "gdpr-50", "json", "web", "web-subjects", "web-adversarial", "integrity", "slow", "tenants"];
 
 fn generate(workload: &str, more: &[&str]) -> Ran {
     bulla([&["generate", workload], more].concat())
@@ -17,10 +18,15 @@ fn append_takes_what_generate_prints_and_export_gives_it_back() {
         let ran = place.append(&[], generated.out.as_bytes()).exits(exit::DONE);
         assert!(ran.out.starts_with("500 accepted, 0 refused, 500 committed\n"), "{workload}: {ran:?}");
         let mut entries = place.entries();
-        for (number, entry) in entries.iter_mut().enumerate() {
-            assert_eq!(entry.as_object_mut().unwrap().remove("entry").unwrap(), number);
+        let generated = parse_lines(&generated.out);
+        for (number, (entry, generated)) in entries.iter_mut().zip(&generated).enumerate() {
+            let members = entry.as_object_mut().unwrap();
+            assert_eq!(members.remove("entry").unwrap(), number);
+            if generated.get("time").is_none() {
+                assert!(members.remove("time").is_some(), "when it was appended");
+            }
         }
-        assert_eq!(entries, parse_lines(&generated.out), "{workload}");
+        assert_eq!(entries, generated, "{workload}");
     }
 }
 
@@ -33,6 +39,20 @@ fn the_same_seed_prints_the_same() {
     assert!(first.starts_with(&out(&["--entries", "10"])), "a shorter run is the beginning of a longer one");
     assert_ne!(first, out(&["--entries", "5000", "--seed", "2"]));
     assert_eq!(out(&["--entries", "0"]), "");
+}
+
+/// What `tenants` is held against: the bytes that another tool makes of its lines.
+#[test]
+fn gzip_makes_of_the_lines_of_tenants_what_it_is_said_to() {
+    let lines = generate("tenants", &["--entries", "100000"]).exits(exit::DONE).out;
+    let mut gzip = Command::new("gzip");
+    let mut gzip = gzip.arg("-1").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = gzip.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()).unwrap());
+    let compressed = gzip.wait_with_output().unwrap().stdout;
+    writer.join().unwrap();
+    let each = compressed.len() as f64 / 100_000.0;
+    assert!((21.5..22.1).contains(&each), "{each} bytes an entry");
 }
 
 #[test]

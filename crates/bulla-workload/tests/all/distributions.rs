@@ -149,6 +149,31 @@ fn a_line_of_the_integrity_benchmark_has_28_bytes() {
 }
 
 #[test]
+fn a_change_names_its_person_and_says_what_was_changed() {
+    let tenants = Workload::Tenants;
+    assert_uniform(&count(tenants, |entry| entry.operation.to_owned()), 4);
+    assert_uniform(&count(tenants, |entry| entry.processor.unwrap().to_owned()), 3);
+    assert_uniform(&count(tenants, |entry| entry.purpose.unwrap().to_owned()), 3);
+    assert_uniform(&count(tenants, |entry| entry.subjects.as_ref().unwrap()[0].to_owned()), 8192);
+    assert_uniform(&count(tenants, |entry| text(entry.location).split('/').nth(1).unwrap().to_owned()), 5);
+    let word = |place| {
+        move |entry: &bulla_proof::Entry<'_>| text(entry.payload).split(' ').nth(place).unwrap().to_owned()
+    };
+    assert_uniform(&count(tenants, word(3)), 1000);
+    assert_uniform(&count(tenants, word(5)), 1000);
+    assert_uniform(&count(tenants, word(8)), 3);
+    let mut generator = generator(tenants);
+    for _ in 0..1000 {
+        let entry = generator.next_entry();
+        assert_eq!(text(entry.location).split('/').next(), Some(entry.subjects.as_ref().unwrap()[0]));
+        let (payload, words) = (text(entry.payload), [3, 5, 8].map(|place| word(place)(&entry)));
+        let [from, to, form] = words.each_ref().map(|word| word.trim_end_matches(','));
+        assert_eq!(payload, format!("value changed from {from} to {to} by form {form}, checked"));
+        assert_eq!(entry.time, None);
+    }
+}
+
+#[test]
 fn entropies_are_those_of_the_distributions() {
     for (workload, expected) in [
         // 4 + 4 + log2 1000 + log2 5000 + 41 bits.
@@ -157,6 +182,8 @@ fn entropies_are_those_of_the_distributions() {
         (Workload::WebAdversarial, 10.199),
         // log2 10^4 + 3 + log2 10^6 bits.
         (Workload::Integrity, 4.528),
+        // 15 + log2 (5 * 3 * 3 * 3) + 2 log2 1000 bits.
+        (Workload::Tenants, 5.252),
         // 2 + log2 (1000 * 10 * 10 * 20 * 64) bits, and 4096 / (13/3) words of 0.9183 bits.
         (Workload::Gdpr, (2.0 + 26.932 + 4096.0 * 3.0 / 13.0 * 0.918_296) / 8.0),
     ] {

@@ -6,7 +6,7 @@ use bulla_workload::Workload;
 use std::collections::HashSet;
 
 /// The hash of the first thousand rows of seed 1, and of producer 7 of seed 42.
-const ANSWERS: [(&str, &str, &str); 8] = [
+const ANSWERS: [(&str, &str, &str); 9] = [
     (
         "gdpr",
         "b07bd9d18ff3ce50ff0215cf8f3d47e993de403d56d475fa7d1b1a3cfbbc3d4a",
@@ -46,6 +46,11 @@ const ANSWERS: [(&str, &str, &str); 8] = [
         "slow",
         "2e14dd1a688385677c858bec2a987afe96f970f633279df3c59b4f95cad8f88b",
         "cbfae6cef3f772ffb84bd41212df0c2b0d33f6685dc88c4152b17c5b409d0d4c",
+    ),
+    (
+        "tenants",
+        "d0b3b8846f404f3084713312ed28f74984c4617e5d77f43c50ab543d40ec9627",
+        "b489b7e0db00b0edb8b38d679282e2c4058634f6ae06f193836791758f968549",
     ),
 ];
 

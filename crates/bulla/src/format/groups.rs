@@ -148,6 +148,7 @@ pub(crate) fn encrypt(
 ///
 /// # Errors
 /// Where the secret is not the group's.
+#[expect(clippy::disallowed_methods, reason = "the one place at which groups are decrypted")]
 pub(crate) fn decrypt(secret: &GroupSecret, content: &GroupContent<'_>) -> Result<Vec<u8>, &'static str> {
     let key = secret.key();
     if key.commitment != *content.commitment {

@@ -398,7 +398,8 @@ impl Follow<'_> {
         let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
         let frame = Located { keys: Some(epoch.keys(&self.reader.given)?), ..frame };
         let keys = self.reader.given.group_keys.as_deref();
-        let asked = Asked::new(&self.query, keys, &self.erasures, &self.keyless, &self.named);
+        let common = self.reader.config.common.is_some();
+        let asked = Asked::new(&self.query, keys, &self.erasures, &self.keyless, &self.named, common);
         self.memory.select(&frame, &asked, &own)
     }
 

@@ -4,7 +4,7 @@ use crate::fields::filter::TextField;
 use crate::index::Named;
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::keyless::{Keyless, numbers_of};
-use crate::scan::located::{Located, verified};
+use crate::scan::located::{Located, Unreadable, verified};
 use crate::scan::open::{BlockOpener, Opening};
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
@@ -97,6 +97,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) keyless: &'a Keyless,
     /// Who the data subjects are that it asks for.
     pub(crate) named: &'a Named,
+    /// Whether the log asks for common items.
+    common: bool,
 }
 
 /// Who the data subject is that a query asks for, and who may be as well. Whoever becomes known after this has a number that is
@@ -129,13 +131,16 @@ impl<'a> Asked<'a> {
         erasures: &'a Erasures<'a>,
         keyless: &'a Keyless,
         named: &'a Named,
+        common: bool,
     ) -> Self {
-        Asked { query, keys, erasures, keyless, named }
+        Asked { query, keys, erasures, keyless, named, common }
     }
 
     /// Opens those groups of a block, which was opened, that can have what is asked for.
-    fn open_groups(&self, opener: &mut BlockOpener, frame: &Located) -> Result<()> {
-        let Some(epoch) = frame.keys.as_ref().filter(|_| !opener.groups().is_empty()) else { return Ok(()) };
+    fn open_groups(&self, opener: &mut BlockOpener, frame: &Located) -> Result<Result<(), Unreadable>> {
+        let Some(epoch) = frame.keys.as_ref().filter(|_| !opener.groups().is_empty()) else {
+            return Ok(Ok(()));
+        };
         let Some(keys) = self.keys else {
             let message = format!(
                 "the personal fields in frame {} are encrypted for each data subject: reading them needs the keys \
@@ -147,11 +152,10 @@ impl<'a> Asked<'a> {
         let groups = opener.groups();
         let asked = |subjects: &[u64]| self.may_concern(subjects);
         if !(0..groups.len()).any(|group| asked(groups.content(group).subjects)) {
-            return Ok(());
+            return Ok(Ok(()));
         }
         let opening = Opening { keys, erasures: self.erasures, asked: &asked, names: None };
-        let opened = opener.open_groups(&frame.commitment, epoch, &opening)?;
-        opened.map_err(|unreadable| unreadable.error(frame))
+        opener.open_groups(&frame.commitment, epoch, &opening)
     }
 
     /// Whether the group of the data subjects with these numbers can have what is asked for.
@@ -180,8 +184,20 @@ impl Memory {
         asked: &Asked<'_>,
         render: &impl Fn(&Matches<'_>) -> P,
     ) -> Result<Selection<P>> {
-        open_checked(&mut self.opener, frame)?;
-        asked.open_groups(&mut self.opener, frame)?;
+        self.try_select(frame, asked, render)?.map_err(|unreadable| unreadable.error(frame))
+    }
+
+    /// The same, and apart from other errors what is wrong with a group: a verification without the keys of groups has not found that.
+    pub(crate) fn try_select<P>(
+        &mut self,
+        frame: &Located,
+        asked: &Asked<'_>,
+        render: &impl Fn(&Matches<'_>) -> P,
+    ) -> Result<Result<Selection<P>, Unreadable>> {
+        open_checked(&mut self.opener, frame, asked.common)?;
+        if let Err(unreadable) = asked.open_groups(&mut self.opener, frame)? {
+            return Ok(Err(unreadable));
+        }
         self.rows.clear();
         let first_entry = frame.commitment.first_entry;
         self.marks.clear();
@@ -209,14 +225,15 @@ impl Memory {
             let (entries, mark) = (matches.len() as u64, Mark::of(sha256(&[&self.marks])));
             Selected { entries, withheld, bytes, mark, piece: render(&matches) }
         });
-        Ok(Selection { selected, undecided })
+        Ok(Ok(Selection { selected, undecided }))
     }
 }
 
-/// Opens a block, all checks done.
-pub(crate) fn open_checked(opener: &mut BlockOpener, frame: &Located) -> Result<()> {
+/// Opens a block, all checks done. Whether the log asks for common items, `[log]` says, which was compared before.
+pub(crate) fn open_checked(opener: &mut BlockOpener, frame: &Located, common: bool) -> Result<()> {
     let verified = verified(frame)?;
     let Some(keys) = &frame.keys else { return Err(Error::new(ErrorKind::NoKey, "no key opens the block")) };
     let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    let opened = opened.and_then(|()| opener.check_items(common));
     opened.map_err(|unreadable| unreadable.error(frame))
 }

@@ -19,7 +19,7 @@ use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
 use crate::scan::full::{Scan, Tail};
 use crate::scan::located::{Located, Unreadable, most_memory};
 use crate::scan::open::names::Names;
-use crate::scan::open::{BlockOpener, Opening};
+use crate::scan::open::{BlockOpener, Opening, unasked_items};
 use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::redaction::Redaction;
@@ -248,6 +248,7 @@ impl Verify {
         let can_tell = !config.erasure || keys.is_some_and(GroupKeys::is_complete);
         report.erased = can_tell.then_some(0);
         let (mut found, mut seen, mut done) = (Findings::default(), Vec::new(), 0);
+        let mut unasked = Findings::default();
         let next = || {
             let Some(frame) = scan.next()? else { return Ok(None) };
             seen.push(frame.commitment.leaf());
@@ -259,7 +260,10 @@ impl Verify {
             Ok((frame, outcome))
         };
         pool::in_order(given.threads, next, work, |(frame, outcome): (Located, Outcome)| {
-            let tokens = match outcome {
+            if outcome.items && config.common.is_none() {
+                unasked.add(unasked_items().finding(&frame));
+            }
+            let tokens = match outcome.checked {
                 Ok(checked) => {
                     report.erased = report.erased.map(|erased| erased + checked.erased);
                     checked.lost.into_iter().for_each(|lost| found.add(lost.finding(&frame)));
@@ -284,6 +288,10 @@ impl Verify {
         index.finish(&mut found);
         scan.findings.extend(found);
         let tail = scan.finish(checkpoint.root)?;
+        // An edited configuration does not say what the log asked for.
+        if !scan.findings.has(FindingKind::ConfigMismatch) {
+            scan.findings.extend(unasked);
+        }
         let mut files = Findings::default();
         let size = if *live { u64::MAX } else { checkpoint.size };
         stored_tree::check_files(&**store, size, *live, &mut files)?;
@@ -373,7 +381,17 @@ enum Wants {
 }
 
 /// What a frame is found to be.
-type Outcome = Result<Checked, Unreadable>;
+struct Outcome {
+    checked: Result<Checked, Unreadable>,
+    /// Whether it is a block that was opened and has common items.
+    items: bool,
+}
+
+impl From<Result<Checked, Unreadable>> for Outcome {
+    fn from(checked: Result<Checked, Unreadable>) -> Self {
+        Outcome { checked, items: false }
+    }
+}
 
 /// A frame that is what its commitment says.
 #[derive(Default)]
@@ -418,19 +436,20 @@ fn check_frame(
 ) -> Result<Outcome> {
     let verified = match frame.verify()? {
         Ok(verified) => verified,
-        Err(unreadable) => return Ok(Err(unreadable)),
+        Err(unreadable) => return Ok(Err(unreadable).into()),
     };
     if wants == Wants::Digests || frame.commitment.kind != FrameKind::Block {
-        return Ok(Ok(Checked::default()));
+        return Ok(Ok(Checked::default()).into());
     }
     let Some(keys) = &frame.keys else {
         let detail = match frame.foreign {
             true => "the identity does not open its epoch",
             false => "there is no key for it: its epoch's frame is damaged",
         };
-        return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail: detail.to_owned() }));
+        return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail: detail.to_owned() }).into());
     };
     let mut opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    let items = opened.is_ok() && !opener.items().is_empty();
     if let Some(personal) = personal.filter(|_| opened.is_ok() && !opener.groups().is_empty()) {
         opened = opener.open_groups(&frame.commitment, keys, personal)?;
     }
@@ -441,7 +460,7 @@ fn check_frame(
         let (erased, lost) = count_withheld(opener, frame.commitment.first_entry);
         Checked { tokens, erased, lost }
     };
-    Ok(opened.map(checked))
+    Ok(Outcome { checked: opened.map(checked), items })
 }
 
 /// The entries of the block opened last whose personal fields are erased, and those whose keys are lost.

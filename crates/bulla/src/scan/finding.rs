@@ -308,6 +308,11 @@ impl Findings {
         self.left_out += others.left_out;
     }
 
+    /// Whether there is one of this kind.
+    pub(crate) fn has(&self, kind: FindingKind) -> bool {
+        self.list.iter().any(|finding| finding.kind == kind)
+    }
+
     /// Whether there is a violation.
     pub(crate) fn has_violation(&self) -> bool {
         self.list.iter().any(|finding| finding.severity == Severity::Violation)

@@ -255,6 +255,14 @@ impl BlockOpener {
         self.decoder.items()
     }
 
+    /// That the block opened last has common items only in a log that asks for some.
+    pub(crate) fn check_items(&self, asked_for: bool) -> Result<(), Unreadable> {
+        match asked_for || self.items().is_empty() {
+            true => Ok(()),
+            false => Err(unasked_items()),
+        }
+    }
+
     /// The leaves of the block opened last, units and behind them common items, and their salts, which
     /// [`BlockOpener::check_units`] has derived.
     pub(crate) fn leaves(&self, commitment: &Commitment) -> (Vec<Hash>, &[[u8; SALT_LENGTH]]) {
@@ -303,6 +311,11 @@ impl BlockOpener {
 
 fn invalid(detail: String) -> Unreadable {
     Unreadable { kind: FindingKind::BlockInvalid, detail }
+}
+
+/// A block of a log that asks for no common items, and has some.
+pub(crate) fn unasked_items() -> Unreadable {
+    invalid("the block has common items, and [log] asks for none".to_owned())
 }
 
 /// A block that is not what its commitment says.

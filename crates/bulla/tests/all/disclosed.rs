@@ -1,5 +1,7 @@
 //! Proofs whose groups are opened: known answers, logs that lied, and claims that are bounded in memory.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bulla::environment::apply_key_stream;
 use bulla::{ErrorKind, Opened, open_proof};
 use bulla_proof::commitment::{CODEC_COLUMNS, Commitment, FrameKind, LogId, MAX_CONTENT_LOG2};
@@ -9,7 +11,7 @@ use bulla_proof::unit::group_unit;
 use bulla_proof::{
     Checkpoint, Entry, GroupSecret, Hash, HashId, VerifierKey, block_root, sha256, sign_checkpoint, varint,
 };
-use bulla_testkit::allocator::most_held;
+use bulla_testkit::allocator::most_held_here;
 use serde_json::{Value, json};
 
 fn vectors() -> Value {
@@ -70,6 +72,10 @@ fn what_a_log_committed_to_and_does_not_open_is_told() {
 
 /// A block of groups of so many entries each, in turn: each entry with one location, which the ciphertext has once.
 fn constant(sizes: &[usize], location: &[u8], content_log2: u8) -> Proof {
+    prove(groups(sizes, location), content_log2)
+}
+
+fn groups(sizes: &[usize], location: &[u8]) -> Vec<DisclosedGroup> {
     let mut text = vec![0, 1, 0];
     varint::push(location.len() as u64, &mut text);
     text.push(0);
@@ -91,7 +97,7 @@ fn constant(sizes: &[usize], location: &[u8], content_log2: u8) -> Proof {
             secret: Some(secret),
         }
     };
-    prove((0..).zip(sizes).map(group).collect(), content_log2)
+    (0..).zip(sizes).map(group).collect()
 }
 
 /// The proof of all groups of a block.
@@ -135,7 +141,7 @@ fn prove(groups: Vec<DisclosedGroup>, content_log2: u8) -> Proof {
 /// Opens, and tells how many bytes were held and how many times the file's length those are.
 fn open(proof: &Proof) -> (bulla::Result<Opened>, usize) {
     let checked = proof.verify(None).unwrap();
-    most_held(|| {
+    most_held_here(|| {
         open_proof(&checked, |disclosed| {
             assert!(disclosed.entry.location.is_some() && !disclosed.withheld);
             Ok(())
@@ -195,4 +201,50 @@ fn an_error_of_the_receiver_ends_it() {
         Err(bulla::Error::io("writing", std::io::Error::other("full")))
     });
     assert_eq!((opened.unwrap_err().kind(), given), (ErrorKind::Unavailable, 1));
+}
+
+/// The file of a proof in which one secret stands in the place of another.
+fn with_secret(file: &str, secret: &GroupSecret, other: &GroupSecret) -> String {
+    let mut replaced = 0;
+    let mut word = |word: &str| {
+        let Some(mut bytes) = STANDARD.decode(word).ok().filter(|bytes| bytes.len() > 32) else {
+            return word.to_owned();
+        };
+        let at = bytes.windows(32).rposition(|window| window == secret.as_bytes());
+        let Some(at) = at else { return word.to_owned() };
+        bytes[at..at + 32].copy_from_slice(other.as_bytes());
+        replaced += 1;
+        STANDARD.encode(bytes)
+    };
+    let line = |line: &str| line.split(' ').map(&mut word).collect::<Vec<_>>().join(" ") + "\n";
+    let file = file.lines().map(line).collect::<String>();
+    assert_eq!(replaced, 1);
+    file
+}
+
+/// The ciphertext opens under the secret that is disclosed, as it should; the group commits to another.
+#[test]
+fn a_secret_that_is_not_committed_to_is_refused_though_what_it_opens_has_sense() {
+    let other = GroupSecret::new([77; 32]);
+    let mut groups = groups(&[2, 3], b"here");
+    let own = groups[1].secret.clone().unwrap();
+    // From under its own key to under the other one.
+    for secret in [&own, &other] {
+        apply_key_stream(&secret.key().key, &mut groups[1].ciphertext);
+    }
+    let file = prove(groups.clone(), 20).render();
+    // It is what would have opened, had the group committed to it.
+    groups[1].commitment = other.key().commitment;
+    groups[1].secret = Some(other.clone());
+    let truth = prove(groups, 20);
+    assert_eq!(open_proof(&truth.verify(None).unwrap(), |_| Ok(())).unwrap().entries, 5);
+
+    let proof = Proof::parse(file.as_bytes()).unwrap();
+    let error = open_proof(&proof.verify(None).unwrap(), |_| Ok(())).unwrap_err();
+    assert!(error.kind() == ErrorKind::Tampered && error.to_string().contains("does not decode"), "{error}");
+    let lied = with_secret(&file, &own, &other);
+    let refused = Proof::parse(lied.as_bytes()).and_then(|proof| proof.verify(None).map(drop)).unwrap_err();
+    let refused = refused.to_string();
+    assert!(refused.contains("is not the one that the group commits to"), "{refused}");
+    assert!(refused.contains("frame 1"), "{refused}");
 }

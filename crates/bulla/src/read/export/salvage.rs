@@ -14,7 +14,7 @@ use crate::read::verify::{Examined, Verify};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::Scan;
-use crate::scan::located::{Located, most_memory};
+use crate::scan::located::{Located, Unreadable, most_memory};
 use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
@@ -61,7 +61,9 @@ impl Export {
         let keys = keys.map(|keys| own_keys::in_ruins(keys, &examined.snapshot)).transpose()?;
         let keys = keys.as_deref();
         let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;
-        let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named);
+        // The file that says whether it does may not be the log's.
+        let common = true;
+        let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named, common);
         let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;
         scan.asked = self.asked(exported.signed);
         let (total, mut done) = (scan.total_bytes()?, 0);
@@ -86,12 +88,12 @@ impl Export {
             let asked_for = if lying.contains(frame.commitment.frame) { &whenever } else { &wanted };
             let admitted = asked_for.admits(&frame.commitment);
             let nothing = Selection { selected: None, undecided: 0 };
-            let piece = if admitted { memory.select(&frame, &asked, &render) } else { Ok(nothing) };
+            let piece = if admitted { memory.try_select(&frame, &asked, &render) } else { Ok(Ok(nothing)) };
             Ok((frame, piece))
         };
-        pool::in_order(given.threads, next, work, |(frame, piece): (Located, Result<Selection<P>>)| {
+        pool::in_order(given.threads, next, work, |(frame, piece): (Located, Piece<P>)| {
             match piece {
-                Ok(Selection { selected, undecided }) => {
+                Ok(Ok(Selection { selected, undecided })) => {
                     exported.undecided += undecided;
                     if let Some(selected) = selected {
                         exported.entries += selected.entries;
@@ -99,6 +101,7 @@ impl Export {
                         write(selected.piece)?;
                     }
                 }
+                Ok(Err(unreadable)) => exported.leave_out_for_groups(&frame, &wanted, unreadable),
                 Err(error) => exported.leave_out(&frame, &wanted, error)?,
             }
             done += frame::frame_length(&frame.commitment);
@@ -149,6 +152,15 @@ impl Exported {
         Ok(())
     }
 
+    /// Counts a block of which a group is not what it says, and tells so: the verification had no keys of groups.
+    fn leave_out_for_groups(&mut self, frame: &Located, asked: &Query, unreadable: Unreadable) {
+        let commitment = &frame.commitment;
+        if let Some(entries) = asked.clip(commitment.first_entry, commitment.entries) {
+            self.left_out += entries.1 - entries.0 + 1;
+            self.findings.push(unreadable.finding(frame));
+        }
+    }
+
     fn add_unopened(&mut self, epoch: u64, entries: (u64, u64)) {
         match self.unopened.last_mut() {
             Some(last) if last.entries.1 + 1 == entries.0 => {
@@ -158,6 +170,9 @@ impl Exported {
         }
     }
 }
+
+/// What a block gave, where its groups are what they say.
+type Piece<P> = Result<Result<Selection<P>, Unreadable>>;
 
 fn changed(how: &str) -> Error {
     Error::tampered(format!("the log changed while it was exported{how}"))

@@ -47,8 +47,9 @@ impl Reading<'_> {
             }
             Ok(None)
         };
+        let common = self.manifest.snapshot.config.common.is_some();
         let work = |opener: &mut BlockOpener, frame: Located| {
-            open_checked(opener, &frame)?;
+            open_checked(opener, &frame, common)?;
             Ok((frame.commitment.frame, named_in(opener, numbers)))
         };
         let (total, mut entries) = (self.manifest.size(), 0);

@@ -53,6 +53,17 @@ fn a_set_of_subjects_is_one_group_and_one_unit() {
 }
 
 #[test]
+fn common_items_are_refused_in_a_log_that_asks_for_none() {
+    let mut world = World::new(700);
+    let check = |world: &World| [true, false].map(|asked_for| world.open().0.check_items(asked_for));
+    let [Ok(()), Err(refused)] = check(&world) else { panic!("it has some") };
+    assert_eq!(refused.kind, FindingKind::BlockInvalid);
+    assert!(refused.detail.contains("common items"), "{}", refused.detail);
+    world.regroup(|grouping| grouping.common = 0);
+    assert!(check(&world).iter().all(Result::is_ok));
+}
+
+#[test]
 fn without_a_key_what_is_shared_comes_out_and_the_rest_stands() {
     let mut world = World::new(300);
     world.register.erased.insert("user_2".to_owned());

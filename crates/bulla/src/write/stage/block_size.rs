@@ -5,6 +5,10 @@
 //! same person's entries meet more often. A dictionary costs its texts however often they occur. The size follows from
 //! the blocks that were sealed and from nothing else, so that a seed reproduces it.
 //!
+//! Small groups make it grow at once to the size at which they could be large enough: a block so many times as large has at
+//! most so many times as many entries in a group, so that no size in between would do. That holds of a block that was
+//! taken early, too.
+//!
 //! Each threshold for shrinking stands three times as far off as the one for growing. Halving a block at most halves its
 //! entries per group, and at most doubles the share of its dictionaries: the half-sized block therefore cannot cross the
 //! threshold for growing, and the size comes to rest instead of swinging between two values.
@@ -52,16 +56,21 @@ impl BlockSizeController {
         self.now
     }
 
-    /// Learns from a block that was sealed. Only a full one can make blocks grow: that a block which was taken early has
-    /// small groups and large dictionaries says nothing about a full one.
+    /// Learns from a block that was sealed. Of one that was taken early only its groups count, by the size that they
+    /// would need at least: that it has large dictionaries, or a small body, says nothing about a full one.
     pub(crate) fn learn(&mut self, bytes: usize, entries: u64, sealed: BlockOutcome) {
         let BlockOutcome { groups, body, dictionaries } = sealed;
-        let times = |of: usize| dictionaries.saturating_mul(of);
-        let small = times(LARGE_DICTIONARIES) > body || body < SMALL_BODY;
-        if bytes >= self.now && (small || entries < groups.saturating_mul(FEW_PER_GROUP)) {
-            self.now = self.now.saturating_mul(2).min(self.most);
+        let parts = |of: usize| dictionaries.saturating_mul(of);
+        let small = bytes >= self.now && (parts(LARGE_DICTIONARIES) > body || body < SMALL_BODY);
+        let doubled = if small { self.now.saturating_mul(2) } else { 0 };
+        // How many times as large a block would have to be.
+        let times = groups.saturating_mul(FEW_PER_GROUP).div_ceil(entries.max(1));
+        let times = usize::try_from(times).unwrap_or(usize::MAX);
+        let needed = if times > 1 { bytes.saturating_mul(times) } else { 0 };
+        if doubled.max(needed) > self.now {
+            self.now = doubled.max(needed).min(self.most);
         } else if entries >= groups.saturating_mul(MANY_PER_GROUP)
-            && times(SMALL_DICTIONARIES) <= body
+            && parts(SMALL_DICTIONARIES) <= body
             && body >= 3 * SMALL_BODY
         {
             self.now = (self.now / 2).max(self.least);

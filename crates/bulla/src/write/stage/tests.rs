@@ -181,22 +181,27 @@ fn small_bodies_double_it_and_large_ones_halve_it() {
 }
 
 #[test]
-fn full_blocks_of_small_groups_double_it_up_to_the_most() {
-    let mut controller = BlockSizeController::new(1000, 5000);
-    for expected in [2000, 4000, 5000, 5000] {
-        controller.learn(controller.bytes(), 80, groups(11));
-        assert_eq!(controller.bytes(), expected);
+fn small_groups_have_it_grow_to_where_they_can_be_large_up_to_the_most() {
+    for (groups_of_eighty, expected) in [(10, 1000), (11, 2000), (20, 2000), (21, 3000), (80, 8000)] {
+        let mut controller = BlockSizeController::new(1000, 10_000);
+        controller.learn(1000, 80, groups(groups_of_eighty));
+        assert_eq!(controller.bytes(), expected, "{groups_of_eighty}");
+        controller.learn(2000, 1, groups(1));
+        assert_eq!(controller.bytes(), 10_000);
     }
 }
 
 #[test]
-fn a_block_that_is_not_full_does_not_raise_it() {
-    let mut controller = BlockSizeController::new(1000, 4000);
-    controller.learn(999, 10, groups(10));
+fn of_a_block_that_is_not_full_only_groups_count_and_only_where_a_full_one_would_not_do() {
+    let mut controller = BlockSizeController::new(1000, 8000);
+    controller.learn(999, 1000, dictionaries(500));
+    controller.learn(999, 1000, BlockOutcome { body: 1, ..BlockOutcome::default() });
+    controller.learn(125, 10, groups(10));
     assert_eq!(controller.bytes(), 1000);
-    controller.learn(1000, 10, groups(10));
-    controller.learn(1999, 10, groups(10));
-    assert_eq!(controller.bytes(), 2000);
+    controller.learn(126, 10, groups(10));
+    assert_eq!(controller.bytes(), 1008);
+    controller.learn(999, 10, groups(5));
+    assert_eq!(controller.bytes(), 3996);
 }
 
 #[test]

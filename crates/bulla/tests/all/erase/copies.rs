@@ -81,7 +81,7 @@ impl Target {
     }
 }
 
-fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+pub(super) fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for item in std::fs::read_dir(directory).unwrap() {
         let path = item.unwrap().path();

@@ -1,6 +1,8 @@
 //! Erasing data subjects: what is gone, what stays, and what happens when it is cut short.
 
+mod another_vault;
 mod copies;
+mod everybody;
 mod held_meanwhile;
 mod hold_orders;
 mod holds;

@@ -25,9 +25,13 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::made(Init::default().erasure(true))
+    }
+
+    pub(crate) fn made(init: Init) -> Self {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("audit");
-        let created = Init::default().erasure(true).create(&directory).unwrap();
+        let created = init.create(&directory).unwrap();
         World { directory, key: created.verifier_key, id: created.id, _place: place }
     }
 

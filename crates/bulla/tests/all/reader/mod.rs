@@ -14,4 +14,5 @@ mod passes;
 mod proofs;
 mod rebuilt;
 mod salvage;
+mod twofold;
 mod world;

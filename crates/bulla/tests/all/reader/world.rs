@@ -4,7 +4,7 @@ use crate::damage::image::Image;
 use crate::damage::world::{Mask, RECIPIENT, environment};
 use crate::helpers::Rng;
 use crate::register::Register;
-use bulla::environment::{AesGcm, Environment};
+use bulla::environment::{AesGcm, Cipher, Environment};
 use bulla::keys::{files, signing::SigningKey};
 use bulla::store::Store;
 use bulla::text::jsonl;
@@ -126,10 +126,14 @@ impl World {
 
     /// A log with erasure.
     pub(super) fn grouped(seed: u64) -> Self {
+        Self::grouped_by(seed, Arc::new(AesGcm))
+    }
+
+    /// The same, encrypted by another cipher.
+    pub(super) fn grouped_by(seed: u64, cipher: Arc<dyn Cipher>) -> Self {
         let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
         let register = Arc::new(Register::default());
-        let environment =
-            Environment { subjects: Some(register.clone()), ..environment(seed, Arc::new(AesGcm)) };
+        let environment = Environment { subjects: Some(register.clone()), ..environment(seed, cipher) };
         let init = Init::default().origin("example.com/reader").recipient(RECIPIENT);
         let key = init.create_in(&*store, &*keys, &environment).unwrap().verifier_key;
         World { store, keys, environment, key, rows: Vec::new(), register: Some(register) }
