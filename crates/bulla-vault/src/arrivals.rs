@@ -1,12 +1,10 @@
 //! Subjects that are new to the vault, of several threads, in one transaction: while one thread's is being made durable, others
 //! gather, and whoever's turn is next adds all of theirs.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Shared;
 use super::pseudonym::Pseudonym;
-use super::transaction_error::TransactionError;
 use bulla_crypto::subject::Subject;
 use bulla_store::Result;
 
@@ -82,10 +80,8 @@ impl Shared {
 
     fn add_all(&self, all: &[&[Pseudonym]]) -> Result<(u64, Vec<Vec<Subject>>)> {
         self.change(|change| {
-            let mut new = HashMap::new();
-            let mut resolve = |pseudonym: &Pseudonym| change.resolve(*pseudonym, &mut new);
-            let given = all.iter().map(|these| these.iter().map(&mut resolve).collect());
-            let given = given.collect::<Result<_, TransactionError>>()?;
+            let mut given = change.resolve(&all.concat())?.into_iter();
+            let given = all.iter().map(|these| given.by_ref().take(these.len()).collect()).collect();
             Ok((change.meta.generation, given))
         })
     }

@@ -89,6 +89,9 @@ const LONGEST_ROW: i32 = 1 << 21;
 
 /// What holds on every connection. A page is checked when it is read; none is mapped, since what happens to a mapped file
 /// behind the process's back ends the process.
+///
+/// A page of the index is written again with almost every group of new people, so the log of changes grows to 8 MiB before it is
+/// taken into the file: each of its pages is then written there once for many commits, and without the two syncs that it takes.
 const SETTINGS: &str = "
     PRAGMA cell_size_check = ON;
     PRAGMA mmap_size = 0;
@@ -96,9 +99,12 @@ const SETTINGS: &str = "
     PRAGMA cache_size = -2048;
     PRAGMA synchronous = FULL;
     PRAGMA secure_delete = ON;
-    PRAGMA wal_autocheckpoint = 256;
-    PRAGMA journal_size_limit = 1048576;
+    PRAGMA wal_autocheckpoint = 2048;
+    PRAGMA journal_size_limit = 8388608;
 ";
+
+/// What holds besides of the connection that writes: it has room for the pages that a hundred thousand people's index is on, and for some more.
+const WRITING: &str = "PRAGMA cache_size = -8192;";
 
 impl Database {
     /// Makes the database in `directory`, or goes on where that was cut short.
@@ -576,6 +582,9 @@ fn connect(file: &Path, purpose: Purpose, patience: &Arc<Patience>) -> rusqlite:
         connection.set_limit(limit, value)?;
     }
     connection.execute_batch(SETTINGS)?;
+    if purpose == Purpose::Write {
+        connection.execute_batch(WRITING)?;
+    }
     Ok(connection)
 }
 

@@ -17,7 +17,8 @@ use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
 use hkdf::Hkdf;
 use sha2::Sha256;
 use siphasher::sip::SipHasher24;
-use std::collections::HashSet;
+use std::collections::btree_map::Entry::{Occupied, Vacant};
+use std::collections::{BTreeMap, HashSet};
 use std::hash::Hasher;
 use std::ops::RangeInclusive;
 use zeroize::Zeroizing;
@@ -106,9 +107,9 @@ impl Bucket {
         txn.put(Table::Buckets, start, &keys.vouch(Table::Buckets, start, self.encode()))
     }
 
-    /// Whether its prefixes can be divided.
-    fn can_be_halved(&self) -> bool {
-        self.end - u32::from(self.start) > 1
+    /// Whether it is to be halved, with rows of so many entries: unless it is for one prefix.
+    fn is_crowded(&self, mut rows: impl Iterator<Item = usize>) -> bool {
+        self.end - u32::from(self.start) > 1 && rows.any(|entries| entries > SPLIT_ABOVE)
     }
 }
 
@@ -246,43 +247,133 @@ pub(super) fn find(
     keys: &Keys,
     pseudonym: Pseudonym,
 ) -> Result<Vec<u64>, TransactionError> {
-    let cipher = cipher(keys, Bucket::of(txn, keys, pseudonym.prefix())?.id)?;
-    let half = pseudonym.half();
-    let entries = cipher.read(txn, cipher.place(half))?;
-    let from = entries.partition_point(|entry| entry.half < half);
-    let found = entries[from..].iter().take_while(|entry| entry.half == half);
-    Ok(found.map(|entry| u64::from(entry.number)).collect())
+    IndexRows::default().find(txn, keys, pseudonym)
 }
 
-/// Puts in an entry that is not there yet, and says whether its bucket is to be halved.
-pub(super) fn insert(
-    txn: &mut WriteTransaction<'_>,
-    keys: &Keys,
-    entry: Entry,
-) -> Result<Option<Bucket>, TransactionError> {
-    let bucket = Bucket::of(txn, keys, entry.prefix())?;
-    let cipher = cipher(keys, bucket.id)?;
-    let place = cipher.place(entry.half);
-    let mut entries = cipher.read(txn, place)?;
-    entries.insert(entries.partition_point(|other| *other < entry), entry);
-    txn.put(Table::Index, cipher.row(place), &cipher.seal(place, &entries)?)?;
-    Ok((entries.len() > SPLIT_ABOVE && bucket.can_be_halved()).then_some(bucket))
+/// Rows of the index that many pseudonyms belong in: each is read once, and written once if it has changed.
+#[derive(Default)]
+pub(super) struct IndexRows {
+    /// By the first prefix.
+    buckets: BTreeMap<u16, OpenedBucket>,
 }
 
-/// Halves a bucket: its entries go to two, of the ids `into`.
+/// A bucket of which rows were read.
+struct OpenedBucket {
+    bucket: Bucket,
+    cipher: IndexCipher,
+    rows: BTreeMap<u8, OpenedRow>,
+}
+
+struct OpenedRow {
+    entries: Vec<Entry>,
+    changed: bool,
+}
+
+impl IndexRows {
+    /// As [`find`].
+    ///
+    /// # Errors
+    /// Where the index is damaged.
+    pub(super) fn find(
+        &mut self,
+        txn: &ReadTransaction<'_>,
+        keys: &Keys,
+        pseudonym: Pseudonym,
+    ) -> Result<Vec<u64>, TransactionError> {
+        let half = pseudonym.half();
+        let entries = &self.row(txn, keys, half)?.entries;
+        let from = entries.partition_point(|entry| entry.half < half);
+        let found = entries[from..].iter().take_while(|entry| entry.half == half);
+        Ok(found.map(|entry| u64::from(entry.number)).collect())
+    }
+
+    /// Puts in an entry that is not there yet. It is written by [`IndexRows::write`].
+    ///
+    /// # Errors
+    /// Where the index is damaged.
+    pub(super) fn insert(
+        &mut self,
+        txn: &ReadTransaction<'_>,
+        keys: &Keys,
+        entry: Entry,
+    ) -> Result<(), TransactionError> {
+        let row = self.row(txn, keys, entry.half)?;
+        row.entries.insert(row.entries.partition_point(|other| *other < entry), entry);
+        row.changed = true;
+        Ok(())
+    }
+
+    /// Writes the rows that have changed. Returns the buckets that are to be halved.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>) -> Result<Vec<Bucket>, TransactionError> {
+        let mut crowded = Vec::new();
+        for OpenedBucket { bucket, cipher, rows } in self.buckets.values() {
+            for (&place, row) in rows.iter().filter(|(_, row)| row.changed) {
+                txn.put(Table::Index, cipher.row(place), &cipher.seal(place, &row.entries)?)?;
+            }
+            if bucket.is_crowded(rows.values().map(|row| row.entries.len())) {
+                crowded.push(*bucket);
+            }
+        }
+        Ok(crowded)
+    }
+
+    /// The row that the entry of a person belongs in.
+    fn row(
+        &mut self,
+        txn: &ReadTransaction<'_>,
+        keys: &Keys,
+        half: Half,
+    ) -> Result<&mut OpenedRow, TransactionError> {
+        let prefix = u16::from_be_bytes([half[0], half[1]]);
+        let opened = self.buckets.range(..=prefix).next_back();
+        let opened = opened.filter(|(_, opened)| u32::from(prefix) < opened.bucket.end);
+        let bucket = match opened {
+            Some((_, opened)) => opened.bucket,
+            None => Bucket::of(txn, keys, prefix)?,
+        };
+        let opened = match self.buckets.entry(bucket.start) {
+            Occupied(opened) => opened.into_mut(),
+            Vacant(vacant) => {
+                let cipher = cipher(keys, bucket.id)?;
+                vacant.insert(OpenedBucket { bucket, cipher, rows: BTreeMap::new() })
+            }
+        };
+        let place = opened.cipher.place(half);
+        Ok(match opened.rows.entry(place) {
+            Occupied(row) => row.into_mut(),
+            Vacant(vacant) => {
+                vacant.insert(OpenedRow { entries: opened.cipher.read(txn, place)?, changed: false })
+            }
+        })
+    }
+}
+
+/// Halves a bucket: its entries go to two, of the ids `into`. Returns those of the two that are to be halved, too.
 pub(super) fn split(
     txn: &mut WriteTransaction<'_>,
     keys: &Keys,
     bucket: Bucket,
     into: [u32; 2],
-) -> Result<(), TransactionError> {
+) -> Result<Vec<Bucket>, TransactionError> {
     let start = u32::from(bucket.start);
     let middle = start + (bucket.end - start) / 2;
     let first_high = u16::try_from(middle).map_err(|_| damaged("its index buckets are none"))?;
     let entries = take_out(txn, keys, bucket)?;
     let (low, high) = entries.into_iter().partition(|entry: &Entry| entry.prefix() < first_high);
-    put_in(txn, keys, Bucket { id: into[0], start: bucket.start, end: middle }, low)?;
-    put_in(txn, keys, Bucket { id: into[1], start: first_high, end: bucket.end }, high)
+    let halves = [
+        (Bucket { id: into[0], start: bucket.start, end: middle }, low),
+        (Bucket { id: into[1], start: first_high, end: bucket.end }, high),
+    ];
+    let mut crowded = Vec::new();
+    for (half, entries) in halves {
+        if put_in(txn, keys, half, entries)? {
+            crowded.push(half);
+        }
+    }
+    Ok(crowded)
 }
 
 /// Encrypts a bucket anew, under the id `into`, without the entries of `erased`.
@@ -295,7 +386,7 @@ pub(super) fn rewrite(
 ) -> Result<(), TransactionError> {
     let mut entries = take_out(txn, old, bucket)?;
     entries.retain(|entry| !erased.contains(&u64::from(entry.number)));
-    put_in(txn, new, Bucket { id: into, ..bucket }, entries)
+    put_in(txn, new, Bucket { id: into, ..bucket }, entries).map(drop)
 }
 
 fn take_out(
@@ -312,23 +403,25 @@ fn take_out(
     Ok(entries)
 }
 
-/// Makes a bucket of these entries.
+/// Makes a bucket of these entries. Whether it is to be halved.
 pub(super) fn put_in(
     txn: &mut WriteTransaction<'_>,
     keys: &Keys,
     bucket: Bucket,
     entries: Vec<Entry>,
-) -> Result<(), TransactionError> {
+) -> Result<bool, TransactionError> {
     let cipher = cipher(keys, bucket.id)?;
     let mut rows = vec![Vec::new(); ROWS];
     for entry in entries {
         rows[usize::from(cipher.place(entry.half))].push(entry);
     }
+    let crowded = bucket.is_crowded(rows.iter().map(Vec::len));
     for (place, mut entries) in (0..=u8::MAX).zip(rows) {
         entries.sort_unstable();
         txn.put(Table::Index, cipher.row(place), &cipher.seal(place, &entries)?)?;
     }
-    bucket.write(txn, keys)
+    bucket.write(txn, keys)?;
+    Ok(crowded)
 }
 
 /// The bucket that a row of the table belongs to, if its id is one of a bucket's, and where in it that row is.

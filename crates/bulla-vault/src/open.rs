@@ -88,7 +88,7 @@ impl Vault {
         directory::sync(directory.parent().unwrap_or(directory))?;
         // Last: from here on it is a vault.
         let begun = database.write(|txn| {
-            put_in(txn, &keys, Bucket { id: 0, start: 0, end: END }, Vec::new())?;
+            let _empty = put_in(txn, &keys, Bucket { id: 0, start: 0, end: END }, Vec::new())?;
             record::begin(txn, &keys)
         });
         begun.map_err(about)

@@ -9,16 +9,27 @@ use sha2::Sha256;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Pseudonym(pub(super) [u8; 16]);
 
-impl Pseudonym {
+/// Makes the pseudonyms of one log.
+pub(super) struct Pseudonyms(Hmac<Sha256>);
+
+impl Pseudonyms {
+    pub(super) fn new(log: LogId, key: &Secret) -> Self {
+        let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&key.0).expect("HMAC takes any key");
+        Pseudonyms(mac.chain_update(b"bulla vault pseudonym v1").chain_update(log.0))
+    }
+
     /// The pseudonym of `subject`: the first half of HMAC-SHA-256.
-    pub(super) fn of(subject: &str, log: LogId, key: &Secret) -> Self {
-        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&key.0).expect("HMAC takes any key");
-        mac.update(b"bulla vault pseudonym v1");
-        mac.update(&log.0);
-        mac.update(subject.as_bytes());
-        let output: [u8; 32] = mac.finalize().into_bytes().into();
+    pub(super) fn of(&self, subject: &str) -> Pseudonym {
+        let output: [u8; 32] = self.0.clone().chain_update(subject).finalize().into_bytes().into();
         let (half, _) = output.split_at(16);
         Pseudonym(half.try_into().unwrap_or_default())
+    }
+}
+
+impl Pseudonym {
+    /// The pseudonym of one `subject`.
+    pub(super) fn of(subject: &str, log: LogId, key: &Secret) -> Self {
+        Pseudonyms::new(log, key).of(subject)
     }
 
     /// The first half, which the index has of it.

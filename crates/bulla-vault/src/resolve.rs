@@ -1,11 +1,13 @@
 //! From a subject to number and key, from a number to the key.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry::Vacant;
 use std::ops::Range;
+use zeroize::Zeroizing;
 
 use super::cache::Tag;
-use super::index::{self, Entry};
-use super::pseudonym::Pseudonym;
+use super::index::{self, Entry, IndexRows};
+use super::pseudonym::{Pseudonym, Pseudonyms};
 use super::record::{Changes, Skipped};
 use super::rows::{self, Person};
 use super::snapshot::{Change, Snapshot};
@@ -81,9 +83,11 @@ impl Vault {
             return Ok(cached);
         }
         shared.snapshot(|snapshot| {
+            let (of, mut index) =
+                (Pseudonyms::new(shared.log, &snapshot.keys.pseudonym), IndexRows::default());
             let found = |(subject, cached): (&&str, &Option<Subject>)| match cached {
                 Some(cached) => Ok(Some(cached.clone())),
-                None => snapshot.find(Pseudonym::of(subject, shared.log, &snapshot.keys.pseudonym)),
+                None => snapshot.find_in(&mut index, of.of(subject)),
             };
             subjects.iter().zip(&cached).map(found).collect()
         })
@@ -201,7 +205,21 @@ impl Snapshot<'_> {
     }
 
     pub(super) fn find(&self, pseudonym: Pseudonym) -> Result<Option<Subject>, TransactionError> {
-        for number in index::find(self.txn, self.keys, pseudonym)? {
+        self.find_in(&mut IndexRows::default(), pseudonym)
+    }
+
+    /// Those who have these pseudonyms, in their order; `None` where one of them is nobody's.
+    fn find_all(&self, pseudonyms: &[Pseudonym]) -> Result<Option<Vec<Subject>>, TransactionError> {
+        let mut index = IndexRows::default();
+        pseudonyms.iter().map(|pseudonym| self.find_in(&mut index, *pseudonym)).collect()
+    }
+
+    fn find_in(
+        &self,
+        index: &mut IndexRows,
+        pseudonym: Pseudonym,
+    ) -> Result<Option<Subject>, TransactionError> {
+        for number in index.find(self.txn, self.keys, pseudonym)? {
             match self.person(number)? {
                 Some(person) if person.pseudonym == pseudonym => {
                     return Ok(Some(Subject { number, key: SubjectKey::new(person.key) }));
@@ -237,11 +255,10 @@ impl Shared {
     fn look_up(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
         loop {
             let keys = self.keys();
-            let pseudonym = |subject: &&str| Pseudonym::of(subject, self.log, &keys.pseudonym);
-            let pseudonyms = subjects.iter().map(pseudonym).collect::<Vec<_>>();
+            let of = Pseudonyms::new(self.log, &keys.pseudonym);
+            let pseudonyms = subjects.iter().map(|subject| of.of(subject)).collect::<Vec<_>>();
             let (mut generation, known, changes) = self.snapshot(|snapshot| {
-                let known = pseudonyms.iter().map(|pseudonym| snapshot.find(*pseudonym));
-                let known = known.collect::<Result<Option<Vec<_>>, _>>()?;
+                let known = snapshot.find_all(&pseudonyms)?;
                 Ok((snapshot.meta.generation, known, Changes::read(snapshot.txn, snapshot.keys)?))
             })?;
             let known = match known {
@@ -267,44 +284,66 @@ impl Shared {
 }
 
 impl Change<'_, '_> {
-    /// The subject, from the vault as it is now or as somebody new.
-    pub(super) fn resolve(
-        &mut self,
-        pseudonym: Pseudonym,
-        new: &mut HashMap<Pseudonym, Subject>,
-    ) -> Result<Subject, TransactionError> {
-        if let Some(subject) = new.get(&pseudonym) {
-            return Ok(subject.clone());
-        }
-        // Another thread may have added the subject between our snapshot and our turn to write.
+    /// The subjects with these pseudonyms, in their order, from the vault as it is now or as somebody new.
+    pub(super) fn resolve(&mut self, pseudonyms: &[Pseudonym]) -> Result<Vec<Subject>, TransactionError> {
+        let (mut index, mut new) = (IndexRows::default(), Vec::new());
+        let mut met = HashMap::with_capacity(pseudonyms.len());
+        // Another thread may have added a subject between our snapshot and our turn to write.
         let snapshot =
             Snapshot { txn: self.txn, meta: self.meta, keys: &self.keys, erasing: self.erasing.clone() };
-        if let Some(subject) = snapshot.find(pseudonym)? {
-            return Ok(subject);
+        for pseudonym in pseudonyms {
+            let Vacant(vacant) = met.entry(*pseudonym) else { continue };
+            let found = snapshot.find_in(&mut index, *pseudonym)?;
+            if found.is_none() {
+                new.push(*pseudonym);
+            }
+            vacant.insert(found);
         }
-        let subject = self.add(pseudonym)?;
-        new.insert(pseudonym, subject.clone());
-        Ok(subject)
+        for (pseudonym, subject) in new.iter().zip(self.add(&new, index)?) {
+            met.insert(*pseudonym, Some(subject));
+        }
+        let given = pseudonyms.iter().map(|pseudonym| met.get(pseudonym).cloned().flatten());
+        let given = given.collect::<Option<Vec<_>>>();
+        given.ok_or_else(|| Error::unavailable("the vault gave somebody no number").into())
     }
 
-    fn add(&mut self, pseudonym: Pseudonym) -> Result<Subject, TransactionError> {
-        let number = self.meta.next_number;
-        self.provide(number, 0)?;
-        let short = u32::try_from(number);
-        let short =
-            short.map_err(|_| Error::new(ErrorKind::Refused, "the vault has given its last number"))?;
-        let person = Person { key: Secret::generate(&*self.shared.random)?, pseudonym };
-        rows::append(self.txn, &self.keys, &self.meta, &person)?;
-        self.meta.next_number += 1;
-        let crowded = index::insert(self.txn, &self.keys, Entry { half: pseudonym.half(), number: short })?;
-        if let Some(bucket) = crowded {
+    /// Gives the next numbers to people who are new; `index` has the rows that they will be found by.
+    fn add(&mut self, new: &[Pseudonym], mut index: IndexRows) -> Result<Vec<Subject>, TransactionError> {
+        let first = self.meta.next_number;
+        let end = first + new.len() as u64;
+        if end > u64::from(u32::MAX) + 1 {
+            return Err(Error::new(ErrorKind::Refused, "the vault has given its last number").into());
+        }
+        if end == first {
+            return Ok(Vec::new());
+        }
+        self.provide(end - 1, 0)?;
+        let people = self.people(new)?;
+        rows::append(self.txn, &self.keys, &self.meta, &people)?;
+        self.meta.next_number = end;
+        for (number, pseudonym) in (first..).zip(new) {
+            let entry = Entry { half: pseudonym.half(), number: u32::try_from(number).unwrap_or(u32::MAX) };
+            index.insert(self.txn, &self.keys, entry)?;
+        }
+        let mut crowded = index.write(self.txn)?;
+        while let Some(bucket) = crowded.pop() {
             let id = self.meta.next_bucket;
             self.meta.next_bucket =
                 id.checked_add(2).ok_or_else(|| Error::unavailable("no index bucket is left"))?;
-            self.provide(number, self.meta.next_bucket)?;
-            index::split(self.txn, &self.keys, bucket, [id, id + 1])?;
+            self.provide(end - 1, self.meta.next_bucket)?;
+            crowded.extend(index::split(self.txn, &self.keys, bucket, [id, id + 1])?);
         }
-        Ok(Subject { number, key: SubjectKey::new(person.key) })
+        let given = |(number, person): (u64, Person)| Subject { number, key: SubjectKey::new(person.key) };
+        Ok((first..).zip(people).map(given).collect())
+    }
+
+    /// People with these pseudonyms, and fresh keys.
+    fn people(&self, pseudonyms: &[Pseudonym]) -> Result<Vec<Person>, TransactionError> {
+        let mut keys = Zeroizing::new(vec![0; pseudonyms.len() * 32]);
+        self.shared.random.fill(&mut keys)?;
+        let person =
+            |(key, pseudonym): (&[u8; 32], &Pseudonym)| Person { key: Secret(*key), pseudonym: *pseudonym };
+        Ok(keys.as_chunks().0.iter().zip(pseudonyms).map(person).collect())
     }
 }
 

@@ -137,7 +137,7 @@ impl RowCipher {
     }
 }
 
-/// Opens rows one after the other: neighbours share a key, so its cipher is made once for them.
+/// Opens and seals rows one after the other: neighbours share a key, so its cipher is made once for them.
 pub(super) struct RowOpener<'k> {
     keys: &'k Keys,
     cipher: Option<(u64, RowCipher)>,
@@ -150,13 +150,21 @@ impl<'k> RowOpener<'k> {
 
     /// `None` where the bytes are not that row, or there is no key for it.
     pub(super) fn open(&mut self, id: u64, bytes: &[u8]) -> Result<Option<Row>> {
-        let first = first_of(id);
-        let bucket = row_bucket(first);
-        if self.cipher.as_ref().is_none_or(|(of, _)| *of != bucket) {
-            let key = self.keys.row(first).map(|key| RowCipher::new(key, self.keys.log)).transpose()?;
-            self.cipher = key.map(|cipher| (bucket, cipher));
+        match self.cipher(first_of(id)) {
+            Ok(cipher) => Ok(cipher.open(id, bytes)),
+            Err(TransactionError::Failed(error)) => Err(error),
+            Err(_) => Ok(None),
         }
-        Ok(self.cipher.as_ref().and_then(|(_, cipher)| cipher.open(id, bytes)))
+    }
+
+    /// The cipher of the row that `number` is in.
+    fn cipher(&mut self, number: u64) -> Result<&RowCipher, TransactionError> {
+        let bucket = row_bucket(number);
+        let made = match self.cipher.take() {
+            Some((of, made)) if of == bucket => made,
+            _ => cipher(self.keys, number)?,
+        };
+        Ok(&self.cipher.insert((bucket, made)).1)
     }
 }
 
@@ -204,12 +212,24 @@ fn read(
     meta: &Meta,
     id: u64,
 ) -> Result<Option<Row>, TransactionError> {
+    read_with(&mut RowOpener::new(keys), txn, meta, id)
+}
+
+/// The same, of several.
+fn read_with(
+    opener: &mut RowOpener<'_>,
+    txn: &ReadTransaction<'_>,
+    meta: &Meta,
+    id: u64,
+) -> Result<Option<Row>, TransactionError> {
     match txn.get(Table::Rows, id)? {
         Some(bytes) => {
-            let cipher = cipher(keys, first_of(id))?;
-            Ok(Some(cipher.open(id, &bytes).ok_or_else(|| TransactionError::Stale(broken(id)))?))
+            let row = opener.cipher(first_of(id))?.open(id, &bytes);
+            Ok(Some(row.ok_or_else(|| TransactionError::Stale(broken(id)))?))
         }
-        None if are_due(txn, keys, meta, id, id + 1)? => Err(damaged(format!("its row {id} is missing"))),
+        None if are_due(txn, opener.keys, meta, id, id + 1)? => {
+            Err(damaged(format!("its row {id} is missing")))
+        }
         None => Ok(None),
     }
 }
@@ -281,21 +301,29 @@ pub(super) fn each(
     require_none_due(txn, keys, meta, next, row_of(meta.next_number + NUMBERS as u64 - 1))
 }
 
-/// Adds somebody, whose number is the next.
+/// Adds people, whose numbers are the next ones.
+///
+/// # Errors
+/// Where a row is damaged, or has one of these numbers already.
 pub(super) fn append(
     txn: &mut WriteTransaction<'_>,
     keys: &Keys,
     meta: &Meta,
-    person: &Person,
+    people: &[Person],
 ) -> Result<(), TransactionError> {
-    let number = meta.next_number;
-    let (id, place) = (row_of(number), place_of(number));
-    let mut row = read(txn, keys, meta, id)?.unwrap_or_else(Row::empty);
-    if row.people().any(|(taken, _)| taken >= place) {
-        return Err(damaged(format!("its row {id} has number {number} already, or a later one")));
+    let (mut sealer, mut number, mut rest) = (RowOpener::new(keys), meta.next_number, people);
+    while !rest.is_empty() {
+        let (id, place) = (row_of(number), place_of(number));
+        let mut row = read_with(&mut sealer, txn, meta, id)?.unwrap_or_else(Row::empty);
+        if row.people().any(|(taken, _)| taken >= place) {
+            return Err(damaged(format!("its row {id} has number {number} already, or a later one")));
+        }
+        let (these, others) = rest.split_at(rest.len().min(NUMBERS - place));
+        (place..).zip(these).for_each(|(place, person)| row.set(place, Some(person)));
+        txn.put(Table::Rows, id, &sealer.cipher(number)?.seal(id, &row)?)?;
+        (number, rest) = (number + these.len() as u64, others);
     }
-    row.set(place, Some(person));
-    txn.put(Table::Rows, id, &cipher(keys, number)?.seal(id, &row)?)
+    Ok(())
 }
 
 /// Encrypts the rows of `bucket` anew, without those of `erased`, which ascend.

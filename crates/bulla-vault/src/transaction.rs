@@ -35,7 +35,7 @@ enum Step {
 
 /// The longest journal, in bytes. A transaction that wrote more (an erasure of thousands in a vault of millions) is not
 /// kept in memory: replicas are copied after it.
-const LONGEST: usize = if cfg!(test) { 2 << 20 } else { 64 << 20 };
+const LONGEST: usize = if cfg!(test) { 1 << 19 } else { 64 << 20 };
 /// As many bytes of rows are read at a time.
 const PIECE: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 /// What a step takes besides its bytes.

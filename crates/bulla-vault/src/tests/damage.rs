@@ -4,7 +4,7 @@ use super::pseudonym::Pseudonym;
 use super::*;
 use bulla_crypto::subject::Secret;
 use bulla_proof::hash::Hash;
-use index::{Bucket, Entry};
+use index::{Bucket, Entry, IndexRows};
 use record::{Changes, Erasing, Meta, Skipped};
 use rows::{Person, ROW, Row, RowCipher};
 use table::Table;
@@ -207,7 +207,9 @@ fn people_whose_entries_begin_alike_are_told_apart() {
         let mut entries = cipher.read(it.txn, place)?;
         entries.retain(|entry| entry.half != six);
         it.txn.put(Table::Index, u64::from(place), &cipher.seal(place, &entries)?)?;
-        index::insert(it.txn, &it.keys, Entry { half: five, number: 6 }).map(drop)
+        let mut index = IndexRows::default();
+        index.insert(it.txn, &it.keys, Entry { half: five, number: 6 })?;
+        index.write(it.txn).map(drop)
     });
     assert_sound(&vault);
     assert_eq!(number(&vault, "s5"), 5);

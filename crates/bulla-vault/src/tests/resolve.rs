@@ -1,6 +1,8 @@
 //! Numbers and keys.
 
+use super::index::{self, Bucket, SPLIT_ABOVE};
 use super::pseudonym::Pseudonym;
+use super::transaction_error::TransactionError;
 use super::*;
 use bulla_crypto::group::{Missing, Whose};
 use std::collections::{BTreeSet, HashMap};
@@ -28,6 +30,39 @@ fn a_subject_keeps_its_number_and_key() {
         assert_eq!(vault.key(was.number).unwrap().unwrap().bytes(), was.key.bytes());
     }
     assert_eq!(number(&vault, "dave"), 3);
+}
+
+/// Many who are new, some who are known, and some twice, in one transaction in which buckets of the index are halved more than once.
+#[test]
+fn many_at_once_get_numbers_in_their_order() {
+    let world = World::new();
+    let vault = world.open();
+    let known = fill(&vault, "s", 100);
+    drop(vault);
+    // Nothing is cached.
+    let vault = world.open();
+    let names = (50..40_000).map(|index| format!("s{index}")).collect::<Vec<_>>();
+    let asked = names.iter().chain(&names[..100]).map(String::as_str).collect::<Vec<_>>();
+    let found = vault.resolve(&asked).unwrap();
+    let numbers = found.iter().map(|subject| subject.number);
+    assert!(numbers.eq((50..40_000).chain(50..150)));
+    assert!(found.iter().zip(&known[50..]).all(|(found, known)| found.key.bytes() == known.key.bytes()));
+    let buckets = vault.shared.snapshot(|it| Bucket::all(it.txn, it.keys)).unwrap();
+    assert!(buckets.len() >= 4, "{} buckets", buckets.len());
+    let crowded = vault.shared.snapshot(|it| {
+        let rows = |bucket: &Bucket| {
+            let cipher = index::cipher(it.keys, bucket.id)?;
+            (0..=u8::MAX).map(|place| Ok(cipher.read(it.txn, place)?.len())).collect::<Result<Vec<_>, _>>()
+        };
+        buckets.iter().map(rows).collect::<Result<Vec<_>, TransactionError>>()
+    });
+    assert!(crowded.unwrap().concat().iter().all(|entries| *entries <= SPLIT_ABOVE));
+    assert_sound(&vault);
+    drop(vault);
+    let vault = world.open();
+    for place in [0, 99, 39_949] {
+        assert_eq!(key(&vault, asked[place]), *found[place].key.bytes());
+    }
 }
 
 #[test]
