@@ -97,10 +97,10 @@ class Forge:
         for place, row in enumerate(block.rows):
             group = block.group_of(place)
             if group is None:
-                found.append(units.row_unit(frame.hash, salts[len(found)], frame.first_entry + place, row.encoded()))
+                found.append(units.row_unit(frame.hash, salts[len(found)], place, row.encoded()))
             elif block.member[place] > seen:
                 seen += 1
-                entries = [(frame.first_entry + at, block.rows[at].encoded()) for at in group.places]
+                entries = [(at, block.rows[at].encoded()) for at in group.places]
                 found.append(
                     units.group_unit(
                         frame.hash, salts[len(found)], entries, block.personal, group.subjects, group.ciphertext,
@@ -111,7 +111,7 @@ class Forge:
         frame.units, frame.earliest, frame.latest = count, min(times), max(times)
         found += blocks.item_leaves(frame, block, keys)
         frame.root = trees.block_root(
-            frame.hash, count, len(block.items), trees.root(found, trees.block_node(frame.hash))
+            frame.hash, count, len(block.items), trees.root(found, trees.block(frame.hash))
         )
         return block
 

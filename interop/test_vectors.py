@@ -73,31 +73,44 @@ class Vectors(unittest.TestCase):
 
     def test_units_and_roots_are_hashed_as_they_should_be(self) -> None:
         found = vectors("proof/units.json")
-        for vector in found["units"]:
+        for vector in found["rows"]:
             hash_, salt = NAMES[vector["hash"]], unhex(vector["salt"])
-            if vector["codec"] == 1:
-                unit = units.row_unit(hash_, salt, vector["entry"], unhex(vector["content"]))
-                self.assertEqual(unit.hex(), vector["unit"])
+            unit = units.row_unit(hash_, salt, vector["place"], unhex(vector["row"]))
+            self.assertEqual(unit.hex(), vector["unit"])
+        for vector in found["groups"]:
+            hash_, salt = NAMES[vector["hash"]], unhex(vector["salt"])
+            entries = [(place, unhex(row)) for place, row in vector["entries"]]
+            unit = units.group_unit(
+                hash_, salt, entries, vector["personal"], vector["subjects"], unhex(vector["ciphertext"]),
+                unhex(vector["commitment"]),
+            )  # fmt: skip
+            self.assertEqual(unit.hex(), vector["unit"])
+        for vector in found["items"]:
+            hash_, salt = NAMES[vector["hash"]], unhex(vector["salt"])
+            leaf = units.item_leaf(hash_, salt, vector["position"], unhex(vector["item"]))
+            self.assertEqual(leaf.hex(), vector["leaf"])
         for vector in found["roots"]:
-            hash_, leaves = NAMES[vector["hash"]], [unhex(unit) for unit in vector["units"]]
-            top = trees.root(leaves, trees.block_node(hash_))
-            self.assertEqual(trees.block_root(hash_, len(leaves), 0, top).hex(), vector["root"])
+            hash_, count, items = NAMES[vector["hash"]], vector["leaves"], vector["items"]
+            leaves = [trees.HASHES[hash_](bytes([at])).digest() for at in range(count)]
+            top = trees.root(leaves, trees.block(hash_))
+            self.assertEqual(trees.block_root(hash_, count - items, items, top).hex(), vector["root"])
 
     def test_proofs_in_trees_hold_or_are_refused(self) -> None:
         found = vectors("proof/multiproofs.json")
-        for vector in found["proofs"]:
-            hash_ = NAMES[vector["hash"]]
-            leaves = {at: trees.HASHES[hash_](str(at).encode()).digest() for at in vector["positions"]}
-            proof = [unhex(it) for it in vector["nodes"]]
-            self.assertEqual(len(proof), trees.needed(vector["positions"], vector["size"]))
-            top = trees.multi_proof(leaves, vector["size"], proof, trees.block_node(hash_))
-            self.assertEqual(top.hex(), vector["top"])
-            self.assertEqual(trees.block_root(hash_, vector["size"], 0, top).hex(), vector["block_root"])
-        for vector in found["refused"]:
-            if sorted(set(vector["positions"])) != vector["positions"]:
-                continue  # positions that do not ascend: here they cannot
-            leaves = {at: bytes(32) for at in vector["positions"]}
-            self.refused(vector["error"], lambda: trees.multi_proof(leaves, vector["size"], [unhex(it) for it in vector["nodes"]]))
+        for kind in ("log", "block"):
+            for vector in found["proofs"][kind]:
+                shape = self.shape(kind, vector)
+                self.assertEqual(len(vector["nodes"]), trees.needed(vector["positions"], vector["size"], shape))
+                self.assertEqual(self.climbed(kind, vector, vector["positions"]), vector["top"])
+            for vector in found["misplaced"][kind]:
+                if vector["error"] == "Root":
+                    self.assertNotEqual(self.climbed(kind, vector, vector["of"]), vector["top"], vector["what"])
+                else:
+                    self.refused(vector["what"], lambda: self.climbed(kind, vector, vector["of"]))
+            for vector in found["refused"][kind]:
+                if sorted(set(vector["positions"])) != vector["positions"]:
+                    continue  # positions that do not ascend: here they cannot
+                self.refused(vector["error"], lambda: self.climbed(kind, dict(vector, hash="sha256"), vector["positions"]))
         found = vectors("proof/consistency.json")
         for vector in found["proofs"]:
             self.grown(vector)
@@ -106,6 +119,16 @@ class Vectors(unittest.TestCase):
         for vector in vectors("proof/tree.json"):
             leaves = [trees.leaf(str(at).encode()) for at in range(vector["size"])]
             self.assertEqual(trees.root(leaves).hex(), vector["root"])
+
+    def shape(self, kind: str, vector: dict[str, Any]) -> trees.Shape:
+        return trees.LOG if kind == "log" else trees.block(NAMES[vector["hash"]])
+
+    def climbed(self, kind: str, vector: dict[str, Any], leaves: list[int]) -> str:
+        """What a proof leads to, with those leaves at its positions, each of which is the hash of its number."""
+        digests = [trees.HASHES[NAMES[vector["hash"]]](str(at).encode()).digest() for at in leaves]
+        known = dict(zip(vector["positions"], digests))
+        proof = [unhex(it) for it in vector["nodes"]]
+        return trees.multi_proof(known, vector["size"], proof, self.shape(kind, vector)).hex()
 
     def grown(self, vector: dict[str, Any]) -> None:
         old, new = ((vector[f"{it}_size"], unhex(vector[f"{it}_root"])) for it in ("old", "new"))

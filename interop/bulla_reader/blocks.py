@@ -133,15 +133,15 @@ def check_units(it: Commitment, block: columns.Block, keys: epochs.EpochKeys) ->
         salt = salts[len(found)] if len(found) < count else b""
         group = block.group_of(place)
         if group is None:
-            found.append(units.row_unit(it.hash, salt, it.first_entry + place, row.encoded()))
+            found.append(units.row_unit(it.hash, salt, place, row.encoded()))
         elif block.member[place] > seen:
             seen += 1
-            entries = [(it.first_entry + at, block.rows[at].encoded()) for at in group.places]
+            entries = [(at, block.rows[at].encoded()) for at in group.places]
             found.append(
                 units.group_unit(it.hash, salt, entries, block.personal, group.subjects, group.ciphertext, group.commitment)
             )
     found += item_leaves(it, block, keys)
-    top = trees.root(found, trees.block_node(it.hash))
+    top = trees.root(found, trees.block(it.hash))
     if trees.block_root(it.hash, count, len(block.items), top) != it.root:
         raise UnitsMismatch("block", "the entries do not have the root that was committed to")
     times = [row.time // 1_000_000_000 for row in block.rows]

@@ -199,10 +199,10 @@ def disclosed_frame(cursor: Cursor, index: int) -> DisclosedFrame:
         found.append(unit)
     check_apart(cursor, found)
     items = disclosed_items(cursor, commitment, found, leaves)
-    join = trees.block_node(commitment.hash)
+    shape = trees.block(commitment.hash)
     size = commitment.units + len(items)
-    proof = [cursor.take(32) for _ in range(trees.needed(list(leaves), size))]
-    top = trees.multi_proof(leaves, size, proof, join)
+    proof = [cursor.take(32) for _ in range(trees.needed(list(leaves), size, shape))]
+    top = trees.multi_proof(leaves, size, proof, shape)
     root = trees.block_root(commitment.hash, commitment.units, len(items), top)
     if root != commitment.root:
         raise Refused(cursor.structure, "the units must lead to the block's root", (commitment.root, root))
@@ -253,13 +253,14 @@ def check_apart(cursor: Cursor, found: list[Unit]) -> None:
 
 
 def disclosed_unit(cursor: Cursor, commitment: Commitment) -> tuple[Unit, bytes]:
-    kind, codec = cursor.u8(), cursor.u8()
-    if kind > 1 or codec != 1:
-        raise cursor.refuse("a unit must be a row or a group, of codec 1")
+    kind = cursor.u8()
+    if kind not in (units.ROW, units.GROUP):
+        raise cursor.refuse("a unit must be a row or a group")
     salt = cursor.take(16)
-    if kind == 1:
+    if kind == units.GROUP:
         group = disclosed_group(cursor, commitment)
-        encoded = [(number, row.encoded()) for number, row in zip(group.numbers, group.shared)]
+        places = [number - commitment.first_entry for number in group.numbers]
+        encoded = [(place, row.encoded()) for place, row in zip(places, group.shared)]
         unit = units.group_unit(
             commitment.hash, salt, encoded, group.personal, group.subjects, group.ciphertext, group.commitment
         )
@@ -270,7 +271,7 @@ def disclosed_unit(cursor: Cursor, commitment: Commitment) -> tuple[Unit, bytes]
     number = commitment.first_entry + offset
     encoded_row = cursor.take(cursor.varint())
     row = rows.decoded(encoded_row)
-    return DisclosedRow(number, row), units.row_unit(commitment.hash, salt, number, encoded_row)
+    return DisclosedRow(number, row), units.row_unit(commitment.hash, salt, offset, encoded_row)
 
 
 def disclosed_group(cursor: Cursor, commitment: Commitment) -> DisclosedGroup:

@@ -1,14 +1,29 @@
-"""Trees of RFC 6962: of the log and of a block, with proofs that leaves are in them or that one begins another."""
+"""The log's tree (RFC 6962) and a block's, with proofs that leaves are in them or that one begins another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from .hashes import HASHES, sha256
 from .refused import Refused
 
 MOST_LEAVES = 1 << 62
-Node = Callable[[bytes, bytes], bytes]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many children a node has at most, and what it is of them. A lone one at the end of a level goes up as it is."""
+
+    arity: int
+    join: Callable[[Sequence[bytes]], bytes]
+
+    def above(self, children: Sequence[bytes]) -> bytes:
+        return self.join(children) if len(children) > 1 else children[0]
+
+    def children(self, parent: int, width: int) -> range:
+        """Where in a level of so many nodes those below a node of the next are."""
+        return range(parent * self.arity, min((parent + 1) * self.arity, width))
 
 
 def node(left: bytes, right: bytes) -> bytes:
@@ -20,19 +35,26 @@ def leaf(commitment: bytes) -> bytes:
     return sha256(b"\x00" + commitment)
 
 
-def root(leaves: Sequence[bytes], join: Node = node) -> bytes:
+LOG = Shape(2, lambda children: node(*children))
+
+
+def block(hash_: int) -> Shape:
+    """The tree of a block whose units are hashed so."""
+    return Shape(4, lambda children: HASHES[hash_](b"\x06" + b"".join(children)).digest())
+
+
+def root(leaves: Sequence[bytes], shape: Shape = LOG) -> bytes:
     """The tree over leaves that are hashes already."""
     if not leaves:
         return sha256(b"")
     level = list(leaves)
     while len(level) > 1:
-        level = next_level(level, join)
+        level = next_level(level, shape)
     return level[0]
 
 
-def next_level(level: Sequence[bytes], join: Node = node) -> list[bytes]:
-    pairs = [join(level[at], level[at + 1]) for at in range(0, len(level) - 1, 2)]
-    return pairs + list(level[len(level) & ~1 :])
+def next_level(level: Sequence[bytes], shape: Shape = LOG) -> list[bytes]:
+    return [shape.above(level[at : at + shape.arity]) for at in range(0, len(level), shape.arity)]
 
 
 def block_root(hash_: int, units: int, items: int, top: bytes) -> bytes:
@@ -40,23 +62,17 @@ def block_root(hash_: int, units: int, items: int, top: bytes) -> bytes:
     return HASHES[hash_](b"\x02" + units.to_bytes(8, "little") + items.to_bytes(8, "little") + top).digest()
 
 
-def block_node(hash_: int) -> Node:
-    new = HASHES[hash_]
-    return lambda left, right: new(b"\x01" + left + right).digest()
-
-
-def needed(positions: Sequence[int], size: int) -> int:
+def needed(positions: Sequence[int], size: int, shape: Shape = LOG) -> int:
     """How many hashes a multi-proof of these positions has."""
-    known, count = list(positions), 0
+    known, count = set(positions), 0
     while size > 1:
-        there = set(known)
-        count += sum(1 for at in known if at ^ 1 < size and at ^ 1 not in there)
-        known = sorted({at >> 1 for at in known})
-        size = (size + 1) >> 1
+        parents = {at // shape.arity for at in known}
+        count += sum(len(shape.children(parent, size)) for parent in parents) - len(known)
+        known, size = parents, -(-size // shape.arity)
     return count
 
 
-def multi_proof(leaves: dict[int, bytes], size: int, proof: Sequence[bytes], join: Node = node) -> bytes:
+def multi_proof(leaves: dict[int, bytes], size: int, proof: Sequence[bytes], shape: Shape = LOG) -> bytes:
     """The root of a tree of `size` leaves that these leaves and a proof's hashes come to. Every hash is used."""
     if not leaves:
         raise Refused("multi-proof", "must have a position")
@@ -68,18 +84,15 @@ def multi_proof(leaves: dict[int, bytes], size: int, proof: Sequence[bytes], joi
     known, width = dict(sorted(leaves.items())), size
     while width > 1:
         above: dict[int, bytes] = {}
-        for at, value in known.items():
-            if at & 1 and at ^ 1 in known:
-                continue
-            beside = at ^ 1
-            if beside >= width:
-                above[at >> 1] = value
-                continue
-            other = known[beside] if beside in known else next(rest, None)
-            if other is None:
-                raise Refused("multi-proof", "has too few hashes")
-            above[at >> 1] = join(other, value) if at & 1 else join(value, other)
-        known, width = above, (width + 1) >> 1
+        for parent in sorted({at // shape.arity for at in known}):
+            children = []
+            for at in shape.children(parent, width):
+                child = known[at] if at in known else next(rest, None)
+                if child is None:
+                    raise Refused("multi-proof", "has too few hashes")
+                children.append(child)
+            above[parent] = shape.above(children)
+        known, width = above, -(-width // shape.arity)
     if next(rest, None) is not None:
         raise Refused("multi-proof", "has hashes that nothing needs")
     return known[0]

@@ -6,27 +6,38 @@ from collections.abc import Sequence
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from .cursor import u64
+from .cursor import u64, varint
 from .hashes import HASHES, expand
 
 
-def row_unit(hash_: int, salt: bytes, number: int, row: bytes) -> bytes:
-    """The unit of an entry that is in no group."""
-    return HASHES[hash_](b"\0" + salt + b"\0\1" + u64(number) + row).digest()
+ROW, GROUP = 4, 5
+
+
+def row_unit(hash_: int, salt: bytes, place: int, row: bytes) -> bytes:
+    """The unit of an entry that is in no group, by its place in the block."""
+    return unit(hash_, ROW, salt, varint(place) + varint(len(row)) + row)
+
+
+def unit(hash_: int, kind: int, salt: bytes, content: bytes) -> bytes:
+    return HASHES[hash_](bytes([kind]) + salt + content).digest()
 
 
 def group_unit(
     hash_: int, salt: bytes, entries: Sequence[tuple[int, bytes]], personal: int, subjects: Sequence[int],
     ciphertext: bytes, commitment: bytes,
 ) -> bytes:  # fmt: skip
-    """The unit of a group, of each of whose entries there are its number and its shared row."""
-    parts = [b"\0" + salt + b"\1\1", u64(len(entries))]
-    parts += [u64(number) for number, _ in entries]
-    parts.append(u64(personal))
-    parts += [u64(len(row)) + row for _, row in entries]
-    parts += [u64(len(subjects))] + [u64(number) for number in subjects]
-    parts += [u64(len(ciphertext)), ciphertext, commitment]
-    return HASHES[hash_](b"".join(parts)).digest()
+    """The unit of a group, of each of whose entries there are its place in the block and its shared row."""
+    parts = [personal.to_bytes(2, "little"), varint(len(entries))]
+    for distance, (_, row) in zip(distances([place for place, _ in entries]), entries):
+        parts += [distance, varint(len(row)), row]
+    parts += [varint(len(subjects)), *distances(subjects)]
+    parts += [varint(len(ciphertext)), ciphertext, commitment]
+    return unit(hash_, GROUP, salt, b"".join(parts))
+
+
+def distances(ascending: Sequence[int]) -> list[bytes]:
+    """Of each number how much more it is than it has to be."""
+    return [varint(number - before - 1) for before, number in zip([-1, *ascending], ascending)]
 
 
 def item_leaf(hash_: int, salt: bytes, position: int, item: bytes) -> bytes:

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import struct
 
+import blocks
 import proofs
 import records
 from proofs import Log, ORIGIN, SEED, render, varint
@@ -117,15 +118,15 @@ class GroupedLog(Log):
             units.append(unit)
             if name:
                 known[name] = unit
-        return [self.group(frame, personal, unit) if unit["name"] else self.row(unit) for unit in units]
+        return [self.group(frame, first, personal, unit) if unit["name"] else self.row(first, unit) for unit in units]
 
-    def row(self, unit):
+    def row(self, first, unit):
         (number, entry), = unit["entries"]
         content = self.write(entry)
-        hashed = self.digest(b"\0" + unit["salt"] + b"\0\1" + u64(number) + content).digest()
-        return dict(salt=unit["salt"], entry=number, row=content, hash=hashed, kind=0, whole=[(number, content)])
+        hashed = blocks.unit(self.digest, blocks.ROW, unit["salt"], blocks.row_content(number - first, content))
+        return dict(salt=unit["salt"], entry=number, row=content, hash=hashed, kind=blocks.ROW, whole=[(number, content)])
 
-    def group(self, frame, personal, unit):
+    def group(self, frame, first, personal, unit):
         entries, subjects = unit["entries"], SUBJECTS[unit["name"]]
         private = {field for bit, field in enumerate(FIELDS) if personal >> bit & 1}
         shared = [(number, self.write({key: entry[key] for key in entry if key not in private}))
@@ -135,11 +136,11 @@ class GroupedLog(Log):
         text = self.plaintext(personal, unit["name"], [entry for _, entry in entries])
         text = self.garble.get("text", lambda text: text)(text)
         ciphertext = self.garble.get("sealed", lambda data: data)(proofs.seal.ctr(key, text))
-        content = [b"\0" + unit["salt"] + b"\1\1" + u64(len(shared)), *(u64(number) for number, _ in shared), u64(personal),
-                   *(u64(len(row)) + row for _, row in shared), u64(len(subjects)), *map(u64, subjects),
-                   u64(len(ciphertext)) + ciphertext + promise]
-        return dict(salt=unit["salt"], kind=1, personal=personal, entries=shared, subjects=subjects, ciphertext=ciphertext,
-                    promise=promise, secret=secret, hash=self.digest(b"".join(content)).digest(),
+        places = [(number - first, row) for number, row in shared]
+        content = blocks.group_content(personal, places, subjects, ciphertext, promise)
+        return dict(salt=unit["salt"], kind=blocks.GROUP, personal=personal, entries=shared, subjects=subjects,
+                    ciphertext=ciphertext, promise=promise, secret=secret,
+                    hash=blocks.unit(self.digest, blocks.GROUP, unit["salt"], content),
                     whole=[(number, self.write(entry)) for number, entry in entries])
 
     def disclosed(self, chosen, multi_proof, closed=()):
@@ -185,12 +186,12 @@ def proven(name, parts):
     units = [unit for frame in parts["frames"] for unit in frame["units"]]
     opened = []
     for unit in units:
-        withheld = unit["kind"] == 1 and not unit["secret"]
+        withheld = unit["kind"] == blocks.GROUP and not unit["secret"]
         rows = unit["entries"] if withheld else unit["whole"]
         opened += [[number, row.hex(), withheld] for number, row in rows]
     return dict(name=name, file=render(parts), units=len(units),
-                entries=[[unit["entry"], unit["row"].hex()] for unit in units if unit["kind"] == 0],
-                groups=[described(unit) for unit in units if unit["kind"] == 1], opened=sorted(opened))
+                entries=[[unit["entry"], unit["row"].hex()] for unit in units if unit["kind"] == blocks.ROW],
+                groups=[described(unit) for unit in units if unit["kind"] == blocks.GROUP], opened=sorted(opened))
 
 
 def refused(log, multi_proof):
@@ -208,9 +209,8 @@ def refused(log, multi_proof):
 
     # What can be told from the form, of the first or the second of two groups.
     for name, number, problem, change in [
-        ("codec 0", 0, "Codec(0)", dict(codec=0)),
-        ("codec 2", 1, "Codec(2)", dict(codec=2)),
-        ("an unknown kind", 1, "Kind(2)", dict(kind=2)),
+        ("the kind of a root", 0, "Kind(2)", dict(kind=blocks.ROOT)),
+        ("the kind of a node", 1, "Kind(6)", dict(kind=blocks.NODE)),
         ("personal fields without the data subjects", 0, "Personal(3968)", dict(personal=USUAL - 4096)),
         ("no personal fields", 0, "Personal(0)", dict(personal=0)),
         ("personal fields that are unknown", 0, f"Personal({USUAL + 8192})", dict(personal=USUAL + 8192)),

@@ -12,9 +12,11 @@ import pathlib
 import struct
 import sys
 
+import blocks
 import events
 import groups
 import proofs
+from blocks import varint
 
 HASHES = {"sha256": (1, hashlib.sha256), "sha3-256": (2, hashlib.sha3_256)}
 KINDS = {"block": 1, "epoch": 2, "event": 3, "gap": 4}
@@ -151,18 +153,40 @@ def tree(digest, leaves):
 def units():
     salt = bytes(range(0x30, 0x40))
     for name, (_, digest) in HASHES.items():
-        for codec, entry, content in [(1, 0, b""), (1, 1000, b"a row"), (0, 2**64 - 1, bytes(200))]:
-            unit = digest(b"\0" + salt + b"\0" + bytes([codec]) + struct.pack("<Q", entry) + content)
-            yield dict(hash=name, salt=salt.hex(), codec=codec, entry=entry, content=content.hex(),
-                       unit=unit.hexdigest())
+        for place, row in [(0, b""), (127, b"a row"), (128, bytes(127)), (2**21 - 1, bytes(200))]:
+            unit = blocks.unit(digest, blocks.ROW, salt, blocks.row_content(place, row))
+            yield dict(hash=name, salt=salt.hex(), place=place, row=row.hex(), unit=unit.hex())
+
+
+def group_units():
+    salt, promise = bytes(range(0x50, 0x60)), bytes(range(32))
+    for name, (_, digest) in HASHES.items():
+        for personal, entries, subjects, ciphertext in [
+            (1 << 12, [(0, b"a row")], [0], b"c"),
+            (0x1fff, [(3, b""), (4, bytes(128)), (2**21 - 1, b"row")], [127, 128, 2**64 - 1], bytes(300)),
+        ]:
+            content = blocks.group_content(personal, entries, subjects, ciphertext, promise)
+            yield dict(hash=name, salt=salt.hex(), personal=personal, entries=[[place, row.hex()] for place, row in entries],
+                       subjects=subjects, ciphertext=ciphertext.hex(), commitment=promise.hex(),
+                       unit=blocks.unit(digest, blocks.GROUP, salt, content).hex())
+
+
+def item_leaves():
+    salt = bytes(range(0x70, 0x80))
+    for name, (_, digest) in HASHES.items():
+        for position, content in [(0, b"\1support"), (4091, b"\0" + bytes(60))]:
+            yield dict(hash=name, salt=salt.hex(), position=position, item=content.hex(),
+                       leaf=blocks.item(digest, salt, position, content).hex())
 
 
 def block_roots():
+    """Of blocks whose leaf number i is the hash of the byte i."""
     for name, (_, digest) in HASHES.items():
-        for count in [*range(1, 9), 13, 64, 100]:
-            leaves = [digest(bytes([index])).digest() for index in range(count)]
-            root = digest(b"\2" + struct.pack("<QQ", count, 0) + tree(digest, leaves)).hexdigest()
-            yield dict(hash=name, units=[leaf.hex() for leaf in leaves], root=root)
+        for count in [*range(1, 10), *range(13, 23), 64, 65, 100]:
+            for items in sorted({0, count // 3}):
+                leaves = [digest(bytes([index])).digest() for index in range(count)]
+                root = blocks.root(digest, count - items, items, blocks.tree(digest, leaves))
+                yield dict(hash=name, leaves=count, items=items, root=root.hex())
 
 
 def log_roots():
@@ -209,18 +233,53 @@ def consistency(digest, leaves, old):
     return subproof(old, leaves, True) if old else []
 
 
-def multi_proofs():
-    for name, (_, digest) in HASHES.items():
-        for size, positions in [
-            (1, [0]), (2, [0]), (2, [1]), (2, [0, 1]), (3, [2]), (3, [0, 2]), (5, [4]), (5, [3, 4]), (7, [0, 6]),
-            (7, [1, 2, 5]), (8, list(range(8))), (8, [0, 1, 2, 3]), (13, [0, 5, 12]), (64, [31, 32]),
-            (100, [0, 1, 50, 96, 99]), (257, [256]), (257, [0, 256]), (300, list(range(3, 300, 7))),
-        ]:
-            leaves = [digest(str(index).encode()).digest() for index in range(size)]
-            top = tree(digest, leaves)
-            nodes = [node.hex() for node in multi_proof(digest, leaves, positions)]
-            yield dict(hash=name, size=size, positions=positions, nodes=nodes, top=top.hex(),
-                       block_root=digest(b"\2" + struct.pack("<QQ", size, 0) + top).hexdigest())
+def multi_proofs(name, make_tree, make_proof):
+    """Of trees whose leaf number i is the hash of the decimal text of i."""
+    digest = HASHES[name][1]
+    for size, positions in [
+        (1, [0]), (2, [0]), (2, [1]), (2, [0, 1]), (3, [2]), (3, [0, 2]), (4, [1]), (4, [0, 3]), (5, [4]), (5, [3, 4]), (6, [4]),
+        (7, [0, 6]), (7, [1, 2, 5]), (8, list(range(8))), (8, [0, 1, 2, 3]), (13, [0, 5, 12]), (16, [9]), (17, [16]), (17, [3]),
+        (20, [16, 19]), (21, [20]), (64, [31, 32]), (65, [64]), (65, [0, 64]), (100, [0, 1, 50, 96, 99]), (257, [256]),
+        (257, [0, 256]), (300, list(range(3, 300, 7))),
+    ]:
+        leaves = [digest(str(index).encode()).digest() for index in range(size)]
+        yield dict(hash=name, size=size, positions=positions, top=make_tree(digest, leaves).hex(),
+                   nodes=[node.hex() for node in make_proof(digest, leaves, positions)])
+
+
+def misplaced(name, make_tree, make_proof):
+    """Proofs of such trees whose nodes are missing, more, or not in their places."""
+    digest = HASHES[name][1]
+    for size, positions in [(5, [4]), (6, [4]), (13, [0, 5, 12]), (22, [20]), (70, [3])]:
+        leaves = [digest(str(index).encode()).digest() for index in range(size)]
+        nodes = make_proof(digest, leaves, positions)
+        proof = dict(hash=name, size=size, top=make_tree(digest, leaves).hex())
+        for at, node in enumerate(nodes):
+            less, twice = nodes[:at] + nodes[at + 1:], nodes[:at + 1] + nodes[at:]
+            yield dict(proof, what=f"without node {at}", positions=positions, nodes=less, error="TooFewNodes")
+            yield dict(proof, what=f"node {at} twice", positions=positions, nodes=twice, error="TooManyNodes")
+            yield dict(proof, what=f"node {at} last", positions=positions, nodes=less + [node],
+                       error="Root" if at + 1 < len(nodes) else None)
+            if at > 0:
+                yield dict(proof, what=f"nodes {at - 1} and {at} exchanged", positions=positions,
+                           nodes=nodes[:at - 1] + [node, nodes[at - 1]] + nodes[at + 1:], error="Root")
+        # Leaves of whose node others are not known, told to be their neighbours: no more nodes and no fewer.
+        beside = [*positions[:-1], positions[-1] ^ 1]
+        if beside[-1] < size and len(make_proof(digest, leaves, beside)) == len(nodes):
+            yield dict(proof, what="the last leaf at its neighbour's place", positions=beside, of=positions, nodes=nodes,
+                       error="Root")
+
+
+def refused_places(name, make_tree, make_proof):
+    for vector in misplaced(name, make_tree, make_proof):
+        if vector["error"]:
+            yield dict(vector, of=vector.get("of", vector["positions"]), nodes=[node.hex() for node in vector["nodes"]])
+
+
+def of_both(make):
+    """Of the log's tree, and of a block's."""
+    return dict(log=list(make("sha256", tree, multi_proof)),
+                block=[vector for name in HASHES for vector in make(name, blocks.tree, blocks.multi_proof)])
 
 
 def refused_multi_proofs():
@@ -232,6 +291,17 @@ def refused_multi_proofs():
         (2, [0], 2, "TooManyNodes"), (5, [4], 0, "TooFewNodes"), (5, [4], 2, "TooManyNodes"), (5, [0], 2, "TooFewNodes"),
         (5, [0], 4, "TooManyNodes"), (8, list(range(8)), 1, "TooManyNodes"), (2**62, [0], 61, "TooFewNodes"),
         (2**62, [0], 63, "TooManyNodes"), (2**62 + 1, [0], 62, f"Size({2**62 + 1})"), (2**64 - 1, [0], 64, f"Size({2**64 - 1})"),
+    ]:
+        yield dict(size=size, positions=positions, nodes=[node] * count, error=error)
+
+
+def refused_block_proofs():
+    node = "22" * 32
+    for size, positions, count, error in [
+        (0, [], 0, "NoPosition"), (5, [], 1, "NoPosition"), (5, [5], 1, "Position { position: 5, size: 5 }"), (5, [1, 1], 3, "Order(1)"),
+        (1, [0], 1, "TooManyNodes"), (4, [0], 2, "TooFewNodes"), (4, [0], 4, "TooManyNodes"), (5, [4], 0, "TooFewNodes"),
+        (5, [4], 2, "TooManyNodes"), (5, [0], 3, "TooFewNodes"), (5, [0], 5, "TooManyNodes"), (2**62, [0], 92, "TooFewNodes"),
+        (2**62, [0], 94, "TooManyNodes"), (2**62 + 1, [0], 93, f"Size({2**62 + 1})"),
     ]:
         yield dict(size=size, positions=positions, nodes=[node] * count, error=error)
 
@@ -326,11 +396,6 @@ FIELDS = ["controller", "processor", "purpose", "status", "duration", "size", "f
           "stream", "payload", "subjects"]
 
 
-def varint(value):
-    low, rest = value % 128, value // 128
-    return bytes([low + 128]) + varint(rest) if rest else bytes([low])
-
-
 def row(entry):
     def string(value):
         value = value if isinstance(value, bytes) else value.encode()
@@ -368,12 +433,13 @@ FILES = {
     "commitments.json": lambda: list(accepted_commitments()),
     "commitments-refused.json": lambda: [dict(name=name, encoding=encoding.hex(), error=error)
                                          for name, encoding, error in refused_commitments()],
-    "units.json": lambda: dict(units=list(units()), roots=list(block_roots())),
+    "units.json": lambda: dict(rows=list(units()), groups=list(group_units()), items=list(item_leaves()), roots=list(block_roots())),
     "tree.json": lambda: list(log_roots()),
     "tiles.json": lambda: dict(paths=list(tile_paths()), refused=REFUSED_PATHS, partial=list(partial_paths()),
                                full=list(full_paths())),
     "rows.json": lambda: list(rows()),
-    "multiproofs.json": lambda: dict(proofs=list(multi_proofs()), refused=list(refused_multi_proofs())),
+    "multiproofs.json": lambda: dict(proofs=of_both(multi_proofs), misplaced=of_both(refused_places),
+                                     refused=dict(log=list(refused_multi_proofs()), block=list(refused_block_proofs()))),
     "consistency.json": lambda: dict(proofs=list(consistency_proofs()), refused=list(refused_consistency_proofs())),
     "proofs.json": lambda: proofs.vectors(encode, commitment, tree, multi_proof, consistency, row),
     "events.json": lambda: events.vectors(encode, commitment, tree, multi_proof),

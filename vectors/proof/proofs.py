@@ -7,6 +7,9 @@ import importlib.util
 import pathlib
 import struct
 
+import blocks
+from blocks import ascending, varint
+
 # AES, GCM and Ed25519 are those of vectors/seal/make.py.
 SPEC = importlib.util.spec_from_file_location("seal", pathlib.Path(__file__).resolve().parents[1] / "seal" / "make.py")
 seal = importlib.util.module_from_spec(SPEC)
@@ -15,11 +18,6 @@ SPEC.loader.exec_module(seal)
 HASHES = {"sha256": hashlib.sha256, "sha3-256": hashlib.sha3_256}
 ORIGIN, SEED = "example.com/log", bytes([7]) * 32
 WITNESS, WITNESS_SEED = "witness.example", bytes([8]) * 32
-
-
-def varint(value):
-    low, rest = value % 128, value // 128
-    return bytes([low + 128]) + varint(rest) if rest else bytes([low])
 
 
 def text64(data):
@@ -52,9 +50,9 @@ class Log:
             units = self.units(number, count, first, row) if kind == "block" else []
             if units:
                 items = self.items(number)
-                top = tree(self.digest, [leaf["hash"] for leaf in units + items])
-                root = self.digest(b"\2" + struct.pack("<QQ", len(units), len(items)) + top).hexdigest()
-                fields.update(units=len(units), root=root, **(declared or {}))
+                top = blocks.tree(self.digest, [leaf["hash"] for leaf in units + items])
+                root = blocks.root(self.digest, len(units), len(items), top)
+                fields.update(units=len(units), root=root.hex(), **(declared or {}))
             self.frames.append(dict(encoded=encode(commitment("", kind, **fields)), first=first, units=units,
                                     items=self.items(number) if units else []))
             first += count
@@ -71,7 +69,7 @@ class Log:
         salt = hashlib.sha256(f"salt {frame} {index}".encode()).digest()[:16]
         content = row(dict(time=1700000000000000000 + entry, operation="read", location=f"user_{entry}/ü".encode().hex(),
                            subjects=[f"user_{entry}"], status=entry))
-        hashed = self.digest(b"\0" + salt + b"\0\1" + struct.pack("<Q", entry) + content).digest()
+        hashed = blocks.unit(self.digest, blocks.ROW, salt, blocks.row_content(index, content))
         return dict(salt=salt, entry=entry, row=content, hash=hashed)
 
     def checkpoint(self, size, *signers, origin=ORIGIN, root=None):
@@ -83,10 +81,10 @@ class Log:
         frames = []
         for number, positions in sorted(chosen.items()):
             frame = self.frames[number]
-            units = [{"kind": 0, "codec": 1, **frame["units"][at], "position": at} for at in positions]
+            units = [{"kind": blocks.ROW, **frame["units"][at], "position": at} for at in positions]
             items = [{**frame["items"][at], "position": at} for at in used]
             leaves = [leaf["hash"] for leaf in frame["units"] + frame["items"]]
-            nodes = multi_proof(self.digest, leaves, [*positions, *(len(frame["units"]) + at for at in used)])
+            nodes = blocks.multi_proof(self.digest, leaves, [*positions, *(len(frame["units"]) + at for at in used)])
             frames.append(dict(encoded=frame["encoded"], first=frame["first"], units=units, nodes=nodes, count=len(units),
                                item_count=len(frame["items"]), items=items))
         return dict(header="c2sp.org/tlog-proof@v1" if len(chosen) == 1 else "bulla-multi-proof-v1", version=1,
@@ -99,13 +97,6 @@ def row_form(unit, first):
     """The binary form of a row, behind its salt."""
     offset = unit.get("offset", varint((unit["entry"] - first) % 2**64))
     return offset + varint(unit.get("length", len(unit["row"]))) + unit["row"]
-
-
-def ascending(numbers, first):
-    """How far each number is from the least that it may be."""
-    for number in numbers:
-        yield varint((number - first) % 2**64)
-        first = number + 1
 
 
 def group_form(unit, first):
@@ -126,7 +117,7 @@ def disclosure(parts):
         following = 0
         for unit in frame["units"]:
             out += unit.get("distance", varint((unit["position"] - following) % 2**64))
-            out += bytes([unit["kind"], unit["codec"]]) + unit["salt"]
+            out += unit["kind"] + unit["salt"]
             out += group_form(unit, frame["first"]) if "ciphertext" in unit else row_form(unit, frame["first"])
             following = unit["position"] + 1
         out += varint(frame["item_count"]) + varint(frame.get("disclosed_items", len(frame["items"])))
@@ -235,7 +226,7 @@ def refused(log, other, encode, commitment, multi_proof):
     for name, parts, error, change in [
         ("one frame in a file for several", one, expect(4, "a second `index` and a frame's number"),
          set_to("bulla-multi-proof-v1", "header")),
-        ("several frames in a file for one", two, "LeftOver(" + str(152 + 3 + 21 + len(log.frames[5]["units"][2]["row"])
+        ("several frames in a file for one", two, "LeftOver(" + str(152 + 3 + 20 + len(log.frames[5]["units"][2]["row"])
          + 32 * len(two["frames"][1]["nodes"])) + ")", set_to("c2sp.org/tlog-proof@v1", "header")),
         ("the index of another frame", one, of_frame(2, "Number(1)"), set_to([2], "indices")),
         ("the indices exchanged", two, of_frame(5, "Number(1)"), set_to([5, 1], "indices")),
@@ -259,7 +250,7 @@ def refused(log, other, encode, commitment, multi_proof):
         ("no units", one, of_frame(1, "Units(0)"), set_to(0, "frames", 0, "count")),
         ("more units than the block has", one, of_frame(1, "Units(6)"), set_to(6, "frames", 0, "count")),
         ("as many units as integers go", one, of_frame(1, f"Units({top})"), set_to(top, "frames", 0, "count")),
-        ("units where common items and nodes are", one, of_unit(2, f"Codec({one['frames'][0]['nodes'][0][0]})"), set_to(5, "frames", 0, "count")),
+        ("units where common items and nodes are", one, of_unit(2, "Kind(0)"), set_to(5, "frames", 0, "count")),
         ("units that are not there", six, of_frame(6, "Truncated"), set_to(300, "frames", 0, "count")),
         ("a node less", one, of_frame(1, "Truncated"), lambda parts: parts["frames"][0]["nodes"].pop()),
         ("a node more", one, "LeftOver(32)", lambda parts: parts["frames"][0]["nodes"].append(bytes(32))),
@@ -271,10 +262,9 @@ def refused(log, other, encode, commitment, multi_proof):
 
     # Units.
     for name, error, change in [
-        ("a row that is said to be a group", "Personal(8707)", dict(kind=1)),
-        ("an unknown kind", "Kind(2)", dict(kind=2)),
-        ("codec 0", "Codec(0)", dict(codec=0)),
-        ("codec 2", "Codec(2)", dict(codec=2)),
+        ("a row that is said to be a group", "Personal(8707)", dict(kind=blocks.GROUP)),
+        ("the kind of a node", "Kind(6)", dict(kind=blocks.NODE)),
+        ("the kind of a common item", "Kind(3)", dict(kind=blocks.ITEM)),
         ("a position past the last", "Position", dict(position=5)),
         ("a position past all integers", "Position", dict(distance=varint(top))),
         ("a distance that is not in its shortest form", "NotMinimal", dict(distance=b"\x81\0")),
@@ -299,6 +289,9 @@ def refused(log, other, encode, commitment, multi_proof):
          lambda parts: parts["frames"][0]["units"][0].update(row=log.frames[1]["units"][2]["row"])),
         ("another entry number", of_frame(1, "Root"), lambda parts: parts["frames"][0]["units"][0].update(entry=2)),
         ("another position", of_frame(1, "Root"), lambda parts: parts["frames"][0]["units"][0].update(position=0)),
+        ("a unit at the place of a node", of_frame(1, "Root"), lambda parts: parts["frames"][0]["units"][1].update(position=2)),
+        ("two nodes in the block's tree exchanged", of_frame(1, "Root"),
+         lambda parts: parts["frames"][0]["nodes"].insert(0, parts["frames"][0]["nodes"].pop(1))),
         ("another node in the block's tree", of_frame(1, "Root"),
          lambda parts: parts["frames"][0]["nodes"].insert(0, flipped(parts["frames"][0]["nodes"].pop(0)))),
         ("the same block in another log", "Tree(Root)",

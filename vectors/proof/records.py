@@ -3,6 +3,7 @@
 import copy
 import hashlib
 
+import blocks
 import proofs
 from proofs import render
 
@@ -126,7 +127,7 @@ def records_log(base):
             found = []
             for position, item in enumerate(ITEMS):
                 salt = hashlib.sha256(f"item {position}".encode()).digest()[:16]
-                hashed = self.digest(b"\3" + salt + position.to_bytes(8, "little") + item).digest()
+                hashed = blocks.item(self.digest, salt, position, item)
                 found.append(dict(salt=salt, bytes=item, hash=hashed))
             return found
 

@@ -270,6 +270,14 @@ def tree(digest, leaves):
     return digest(b"\1" + tree(digest, leaves[:split]) + tree(digest, leaves[split:])).digest()
 
 
+def block_tree(digest, leaves):
+    """The tree inside a block: level by level, four neighbours at a time; a last one that is left alone goes up as it is."""
+    while len(leaves) > 1:
+        fours = [leaves[at:at + 4] for at in range(0, len(leaves), 4)]
+        leaves = [four[0] if len(four) == 1 else digest(b"\6" + b"".join(four)).digest() for four in fours]
+    return leaves[0]
+
+
 def commitment(log, hash_id, frame, kind, first_entry, entries, seconds, epoch, units, root, log2, body_length):
     return struct.pack("<BBBBB3x16sQQQqqQQ32sQ", 1, kind, int(kind == 1), hash_id, log2, log, frame, first_entry,
                        entries, *seconds, epoch, units, root, body_length)
@@ -325,9 +333,9 @@ def make_log(name, blocks):
         rows = [row(entry) for entry in entries]
         keys = expand_key(salt_key)
         salts = [encrypt_block(keys, struct.pack("<Q", frame) + struct.pack(">Q", i)) for i in range(len(rows))]
-        units = [digest(b"\0" + salt + b"\0\1" + struct.pack("<Q", first_entry + i) + content).digest()
+        units = [digest(b"\4" + salt + varint(i) + varint(len(content)) + content).digest()
                  for i, (salt, content) in enumerate(zip(salts, rows))]
-        root = digest(b"\2" + struct.pack("<QQ", len(units), 0) + tree(digest, units)).digest()
+        root = digest(b"\2" + struct.pack("<QQ", len(units), 0) + block_tree(digest, units)).digest()
         text = columns(entries)
         log2 = (sum(len(content) + 4 for content in rows) - 1).bit_length()
         seconds = [entry["time"] // 10**9 for entry in entries]

@@ -6,7 +6,7 @@
 
 use crate::hash::Hash;
 use crate::multiproof::{self, NodePosition, TreeProofError};
-use crate::tree::{self, MAX_SIZE, node_hash};
+use crate::tree::{self, LogNodes, MAX_SIZE, node_hash};
 
 /// Which nodes of the tree of `new_size` leaves prove that it begins with its first `old_size`, in the order of the
 /// proof.
@@ -16,7 +16,7 @@ use crate::tree::{self, MAX_SIZE, node_hash};
 pub fn places(old_size: u64, new_size: u64) -> Result<Vec<NodePosition>, TreeProofError> {
     let Some(edge) = edge(old_size, new_size)? else { return Ok(Vec::new()) };
     let width = new_size.div_ceil(1 << edge.level);
-    let path = multiproof::places(width, &[edge.index])?;
+    let path = multiproof::places::<LogNodes>(width, &[edge.index])?;
     let above = |place: NodePosition| NodePosition { level: place.level + edge.level, ..place };
     Ok((edge.index > 0).then_some(edge).into_iter().chain(path.into_iter().map(above)).collect())
 }
@@ -29,10 +29,9 @@ pub fn prove_consistency(leaves: &[Hash], old_size: u64) -> Result<Vec<Hash>, Tr
     let Some(edge) = edge(old_size, leaves.len() as u64)? else { return Ok(Vec::new()) };
     let mut level = leaves.to_vec();
     for _ in 0..edge.level {
-        let width = tree::pair(&mut level, node_hash);
-        level.truncate(width);
+        tree::rise(&mut level, &LogNodes);
     }
-    let path = multiproof::prove(&level, &[edge.index], node_hash)?;
+    let path = multiproof::prove(&level, &[edge.index], &LogNodes)?;
     let first = usize::try_from(edge.index).ok().filter(|&index| index > 0).map(|index| level[index]);
     Ok(first.into_iter().chain(path).collect())
 }

@@ -1,21 +1,22 @@
 //! Compact proofs that leaves are in a tree: any number of them at once, every shared node told once.
 //!
-//! The tree is that of RFC 6962, section 2.1, of at most [`MAX_SIZE`] leaves. A proof's nodes stand bottom-up, level
-//! by level, and left to right within a level: the siblings that a reader who climbs from the leaves does not know
-//! by then. The last node of a level may have no sibling; it goes up as it is. For one leaf this is the audit path of
-//! RFC 6962, section 2.1.1.
+//! The tree is the log's, which is that of RFC 6962, section 2.1, or a block's, whose nodes have up to four children: the [`Nodes`] say
+//! which. It has at most [`MAX_SIZE`] leaves. A proof's nodes stand bottom-up, level by level, and left to right within a level: the
+//! siblings that a reader who climbs from the leaves does not know by then. The last node of a level may have no sibling; it goes up as
+//! it is. For one leaf of the log's tree this is the audit path of RFC 6962, section 2.1.1.
 //!
 //! Which nodes those are follows from the size and the positions alone, and the work of a reader from what it was
-//! given, whatever size it was told: it climbs at most 62 levels with at most as many nodes as leaves.
+//! given, whatever size it was told: it climbs at most 62 levels with at most as many nodes as leaves, and of each it takes at most as
+//! many children as a node has.
 //!
 //! ```
-//! use bulla_proof::tree::{leaf_hash, node_hash};
+//! use bulla_proof::tree::{LogNodes, leaf_hash};
 //! use bulla_proof::{Frontier, multiproof};
 //!
 //! let leaves = [b"a", b"b", b"c", b"d", b"e"].map(|leaf| leaf_hash(leaf));
-//! let nodes = multiproof::prove(&leaves, &[1, 4], node_hash).unwrap();
+//! let nodes = multiproof::prove(&leaves, &[1, 4], &LogNodes).unwrap();
 //! let known = [(1, leaves[1]), (4, leaves[4])];
-//! let root = multiproof::root(5, &known, &nodes, node_hash).unwrap();
+//! let root = multiproof::root(5, &known, &nodes, &LogNodes).unwrap();
 //!
 //! let mut frontier = Frontier::new();
 //! leaves.iter().for_each(|leaf| frontier.push(*leaf));
@@ -23,11 +24,14 @@
 //! ```
 
 use crate::hash::Hash;
-use crate::tree::{self, MAX_SIZE};
+use crate::tree::{self, MAX_SIZE, Nodes};
 use std::fmt;
 
-/// Where a node stands in a tree: over the leaves from `index << level` on, 2^level of them or as many as are left.
-/// Level 0 is the leaves.
+/// The most children that a node of any tree here has.
+const MOST_CHILDREN: usize = 4;
+
+/// Where a node stands in a tree: with an arity of *a*, over the leaves from `index` · *a*^`level` on, *a*^`level` of them or as many as
+/// are left. Level 0 is the leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub struct NodePosition {
@@ -41,9 +45,9 @@ pub struct NodePosition {
 /// # Errors
 /// [`TreeProofError::Size`] past [`MAX_SIZE`]; [`TreeProofError::NoPosition`], [`TreeProofError::Position`] and
 /// [`TreeProofError::Order`] where `positions` are not some of the tree's, strictly ascending.
-pub fn places(size: u64, positions: &[u64]) -> Result<Vec<NodePosition>, TreeProofError> {
+pub fn places<N: Nodes>(size: u64, positions: &[u64]) -> Result<Vec<NodePosition>, TreeProofError> {
     let mut places = Vec::new();
-    visit(size, positions, |place| places.push(place))?;
+    visit::<N>(size, positions, |place| places.push(place))?;
     Ok(places)
 }
 
@@ -51,67 +55,65 @@ pub fn places(size: u64, positions: &[u64]) -> Result<Vec<NodePosition>, TreePro
 ///
 /// # Errors
 /// As [`places`].
-pub fn count(size: u64, positions: &[u64]) -> Result<usize, TreeProofError> {
+pub fn count<N: Nodes>(size: u64, positions: &[u64]) -> Result<usize, TreeProofError> {
     let mut count = 0;
-    visit(size, positions, |_| count += 1)?;
+    visit::<N>(size, positions, |_| count += 1)?;
     Ok(count)
 }
 
-/// The nodes that prove the leaves at `positions` of the tree over `leaves`, whose inner nodes are made by `node`.
+/// The nodes that prove the leaves at `positions` of the tree over `leaves`.
 ///
 /// # Errors
 /// As [`places`].
-pub fn prove(
-    leaves: &[Hash],
-    positions: &[u64],
-    node: impl Fn(&Hash, &Hash) -> Hash,
-) -> Result<Vec<Hash>, TreeProofError> {
+pub fn prove<N: Nodes>(leaves: &[Hash], positions: &[u64], nodes: &N) -> Result<Vec<Hash>, TreeProofError> {
     check(leaves.len() as u64, positions.iter().copied())?;
     let mut known: Vec<(u64, ())> = positions.iter().map(|&position| (position, ())).collect();
     let mut level = leaves.to_vec();
-    let mut nodes = Vec::new();
+    let mut proof = Vec::new();
     while level.len() > 1 {
         let sibling = |index: u64| {
             // An index below the length of a vector fits.
-            nodes.push(level[usize::try_from(index).unwrap_or(usize::MAX)]);
+            proof.push(level[usize::try_from(index).unwrap_or(usize::MAX)]);
             Ok(())
         };
-        rise(level.len() as u64, &mut known, sibling, |(), ()| ())?;
-        let width = tree::pair(&mut level, &node);
-        level.truncate(width);
+        rise::<N, ()>(level.len() as u64, &mut known, sibling, |_| ())?;
+        tree::rise(&mut level, nodes);
     }
-    Ok(nodes)
+    Ok(proof)
 }
 
-/// The root of the tree of `size` leaves in which the leaves `known`, by position, are proven by `nodes`: it is the
+/// The root of the tree of `size` leaves in which the leaves `known`, by position, are proven by `proof`: it is the
 /// caller's to compare it with the root that it trusts. Every node is used.
 ///
 /// # Errors
 /// As [`places`]; [`TreeProofError::TooFewNodes`] and [`TreeProofError::TooManyNodes`] where these are not as many
 /// nodes as the positions need.
-pub fn root(
+pub fn root<N: Nodes>(
     size: u64,
     known: &[(u64, Hash)],
-    nodes: &[Hash],
-    node: impl Fn(&Hash, &Hash) -> Hash,
+    proof: &[Hash],
+    nodes: &N,
 ) -> Result<Hash, TreeProofError> {
     check(size, known.iter().map(|&(position, _)| position))?;
-    let mut nodes = nodes.iter();
+    let mut proof = proof.iter();
     let mut known = known.to_vec();
     let mut width = size;
     while width > 1 {
-        let sibling = |_| nodes.next().copied().ok_or(TreeProofError::TooFewNodes);
-        rise(width, &mut known, sibling, |left, right| node(&left, &right))?;
-        width = width.div_ceil(2);
+        let sibling = |_| proof.next().copied().ok_or(TreeProofError::TooFewNodes);
+        width = rise::<N, _>(width, &mut known, sibling, |children| nodes.node(children))?;
     }
-    if nodes.next().is_some() {
+    if proof.next().is_some() {
         return Err(TreeProofError::TooManyNodes);
     }
     known.first().map(|&(_, root)| root).ok_or(TreeProofError::NoPosition)
 }
 
 /// Calls `visit` with the place of each node of a proof, in order.
-fn visit(size: u64, positions: &[u64], mut visit: impl FnMut(NodePosition)) -> Result<(), TreeProofError> {
+fn visit<N: Nodes>(
+    size: u64,
+    positions: &[u64],
+    mut visit: impl FnMut(NodePosition),
+) -> Result<(), TreeProofError> {
     check(size, positions.iter().copied())?;
     let mut known: Vec<(u64, ())> = positions.iter().map(|&position| (position, ())).collect();
     let (mut width, mut level) = (size, 0);
@@ -120,8 +122,8 @@ fn visit(size: u64, positions: &[u64], mut visit: impl FnMut(NodePosition)) -> R
             visit(NodePosition { level, index });
             Ok(())
         };
-        rise(width, &mut known, sibling, |(), ()| ())?;
-        (width, level) = (width.div_ceil(2), level + 1);
+        width = rise::<N, ()>(width, &mut known, sibling, |_| ())?;
+        level += 1;
     }
     Ok(())
 }
@@ -143,37 +145,39 @@ fn check(size: u64, positions: impl Iterator<Item = u64>) -> Result<(), TreeProo
     if last.is_none() { Err(TreeProofError::NoPosition) } else { Ok(()) }
 }
 
-/// Replaces the nodes known of a level, `width` wide, by those known of the level above it. `sibling` tells a node
-/// that is not known, by its index in the level.
+/// Replaces the nodes known of a level, `width` wide, by those known of the level above it, and returns how wide that is. `sibling`
+/// tells a node that is not known, by its index in the level.
 ///
 /// **Invariant:** indices ascend strictly, before and after.
-fn rise<T: Copy>(
+fn rise<N: Nodes, T: Copy>(
     width: u64,
     known: &mut Vec<(u64, T)>,
     mut sibling: impl FnMut(u64) -> Result<T, TreeProofError>,
-    node: impl Fn(T, T) -> T,
-) -> Result<(), TreeProofError> {
+    node: impl Fn(&[T]) -> T,
+) -> Result<u64, TreeProofError> {
+    const { assert!(N::ARITY <= MOST_CHILDREN) };
+    let arity = N::ARITY as u64;
     let (mut read, mut written) = (0, 0);
     while let Some(&(index, value)) = known.get(read) {
-        read += 1;
-        let beside = index ^ 1;
-        let parent = if beside >= width {
-            value
-        } else {
-            let other = match known.get(read) {
-                Some(&(next, other)) if next == beside => {
+        let parent = index / arity;
+        // A level is at most 2^62 wide.
+        let places = parent * arity..width.min((parent + 1) * arity);
+        let (mut children, mut count) = ([value; MOST_CHILDREN], 0);
+        for place in places {
+            children[count] = match known.get(read) {
+                Some(&(at, value)) if at == place => {
                     read += 1;
-                    other
+                    value
                 }
-                _ => sibling(beside)?,
+                _ => sibling(place)?,
             };
-            if index < beside { node(value, other) } else { node(other, value) }
-        };
-        known[written] = (index / 2, parent);
+            count += 1;
+        }
+        known[written] = (parent, if count == 1 { value } else { node(&children[..count]) });
         written += 1;
     }
     known.truncate(written);
-    Ok(())
+    Ok(width.div_ceil(arity))
 }
 
 /// Why a proof about a tree does not hold, or cannot be made.

@@ -38,8 +38,9 @@ use crate::checkpoint::{Checkpoint, SignedNote, open_checkpoint, parse_size};
 use crate::commitment::Commitment;
 use crate::entry::Entry;
 use crate::hash::Hash;
+use crate::multiproof;
 use crate::note::{NoteError, VerifierKey};
-use crate::{multiproof, tree};
+use crate::tree::LogNodes;
 use disclosure::Disclosure;
 use text::Lines;
 
@@ -175,7 +176,7 @@ impl Proof {
         }
         let leaves: Vec<(u64, Hash)> =
             self.frames.iter().map(|frame| (frame.commitment().frame, frame.commitment().leaf())).collect();
-        let root = multiproof::root(self.checkpoint.size, &leaves, &self.tree_nodes, tree::node_hash);
+        let root = multiproof::root(self.checkpoint.size, &leaves, &self.tree_nodes, &LogNodes);
         if root.map_err(ProofError::Tree)? != self.checkpoint.root {
             return Err(ProofError::Tree(multiproof::TreeProofError::Root));
         }

@@ -10,7 +10,7 @@ pub use builder::TileBuilder;
 pub use path::{TilePath, entries_path, parse_path};
 
 use crate::hash::Hash;
-use crate::tree;
+use crate::tree::{self, LogNodes};
 use std::fmt;
 
 /// The width of a full tile, in hashes, and of a full bundle, in entries.
@@ -73,7 +73,7 @@ pub fn full_tiles_between(old: u64, new: u64) -> impl Iterator<Item = TileId> {
 /// The root of a tile's hashes; of a full tile, the hash that stands for it in the level above. The empty tree's
 /// root where there are none.
 pub fn tile_hash(hashes: &[Hash]) -> Hash {
-    tree::reduce(&mut hashes.to_vec(), tree::node_hash).unwrap_or_else(tree::empty_root)
+    tree::reduce(&mut hashes.to_vec(), &LogNodes).unwrap_or_else(tree::empty_root)
 }
 
 /// The bytes of a tile: its hashes, one after another.

@@ -13,7 +13,29 @@ pub fn leaf_hash(data: &[u8]) -> Hash {
 
 /// The hash of an inner node: SHA-256(0x01 ‖ left ‖ right).
 pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
-    sha256(&[&node_input(left, right)])
+    sha256(&[&[0x01], left.as_bytes(), right.as_bytes()])
+}
+
+/// How the nodes of a tree come from those below them. A level has its nodes by [`Nodes::ARITY`] from the left, and what is left of it
+/// at its right end is one node more, or where that is a lone one, goes up as it is.
+pub trait Nodes {
+    /// The most children that a node has.
+    const ARITY: usize;
+
+    /// The node above so many: at least two, at most [`Nodes::ARITY`].
+    fn node(&self, children: &[Hash]) -> Hash;
+}
+
+/// The nodes of the log's tree.
+#[derive(Clone, Copy, Debug)]
+pub struct LogNodes;
+
+impl Nodes for LogNodes {
+    const ARITY: usize = 2;
+
+    fn node(&self, children: &[Hash]) -> Hash {
+        node_hash(&children[0], &children[1])
+    }
 }
 
 /// The root of the tree without leaves: SHA-256 of nothing.
@@ -105,36 +127,27 @@ impl Frontier {
     }
 }
 
-/// What a node hashes: 0x01 ‖ left ‖ right.
-#[inline]
-pub(crate) fn node_input(left: &Hash, right: &Hash) -> [u8; 65] {
-    let mut input = [0x01; 65];
-    input[1..33].copy_from_slice(&left.0);
-    input[33..].copy_from_slice(&right.0);
-    input
-}
-
-/// Replaces hashes by the root of the RFC 6962 tree over them, level by level, and returns it; `None` of none.
-pub(crate) fn reduce(hashes: &mut [Hash], node: impl Fn(&Hash, &Hash) -> Hash) -> Option<Hash> {
-    let mut width = hashes.len();
-    while width > 1 {
-        width = pair(&mut hashes[..width], &node);
+/// The node at the top of the tree over `hashes`, which are taken from there; `None` of none.
+pub(crate) fn reduce<N: Nodes>(hashes: &mut Vec<Hash>, nodes: &N) -> Option<Hash> {
+    while hashes.len() > 1 {
+        rise(hashes, nodes);
     }
-    hashes.first().copied()
+    hashes.pop()
 }
 
-/// Replaces a level of a tree by the one above it, at its front, and returns how wide that is.
+/// Replaces a level of a tree by the one above it.
 ///
-/// Pairing neighbours and promoting an odd last one gives the tree of RFC 6962: every node stands for a perfect
-/// subtree of the level's width but the last, which stands for the rest, so that the last pairing of all is at the
-/// largest power of two below the number of leaves, and likewise inside the rest.
-pub(crate) fn pair(level: &mut [Hash], node: impl Fn(&Hash, &Hash) -> Hash) -> usize {
-    let width = level.len();
-    for pair in 0..width / 2 {
-        level[pair] = node(&level[2 * pair], &level[2 * pair + 1]);
+/// Of the log's tree that gives the tree of RFC 6962: every node stands for a perfect subtree of the level's width but the last, which
+/// stands for the rest, so that the last pairing of all is at the largest power of two below the number of leaves, and likewise inside
+/// the rest.
+pub(crate) fn rise<N: Nodes>(level: &mut Vec<Hash>, nodes: &N) {
+    let above = level.len().div_ceil(N::ARITY);
+    for at in 0..above {
+        let first = at * N::ARITY;
+        level[at] = match &level[first..level.len().min(first + N::ARITY)] {
+            [only] => *only,
+            children => nodes.node(children),
+        };
     }
-    if width % 2 == 1 {
-        level[width / 2] = level[width - 1];
-    }
-    width.div_ceil(2)
+    level.truncate(above);
 }

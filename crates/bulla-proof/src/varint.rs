@@ -33,6 +33,22 @@ pub fn push(value: u64, out: &mut Vec<u8>) {
     encode(value, |byte| out.push(byte));
 }
 
+/// Appends how far `number` is from `next`, the least that it may be, and sets that to the least after it.
+///
+/// Numbers out of order wrap, and are refused by whoever reads them.
+#[inline]
+pub(crate) fn push_ascending(number: u64, next: &mut u64, out: &mut Vec<u8>) {
+    push(number.wrapping_sub(*next), out);
+    *next = number.wrapping_add(1);
+}
+
+/// Appends the length of `bytes`, and them.
+#[inline]
+pub(crate) fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    push(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
 /// Takes a varint off the front of `rest`.
 ///
 /// # Errors

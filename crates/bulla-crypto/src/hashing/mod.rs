@@ -19,7 +19,8 @@ mod tests;
 pub use self::hmac::{BulkHmac, Tag};
 
 use bulla_proof::hash::{Hash, HashId, sha256};
-use bulla_proof::unit::{LeafCounts, block_node, node_message, root_of_top};
+use bulla_proof::tree::Nodes;
+use bulla_proof::unit::{BlockNodes, FULL_NODE, LeafCounts, full_node, root_of_top};
 use parallel::Parallel;
 use states::{BLOCK, LANES, States};
 use std::array;
@@ -77,14 +78,19 @@ impl BulkHasher {
     pub fn block_root(&mut self, hash: HashId, leaves: &mut Vec<Hash>, items: usize) -> Hash {
         let counts = LeafCounts { units: (leaves.len() - items) as u64, items: items as u64 };
         let mut above = take(&mut self.level);
+        let one_by_one = BlockNodes(hash);
         while leaves.len() > 1 {
-            let (pairs, odd) = leaves.as_chunks();
+            let (full, last) = leaves.as_chunks();
             above.clear();
             match self.parallel.filter(|_| hash == HashId::Sha256) {
-                Some(parallel) => pairs.chunks(LANES).for_each(|pairs| nodes(parallel, pairs, &mut above)),
-                None => above.extend(pairs.iter().map(|[left, right]| block_node(hash, left, right))),
+                Some(parallel) => full.chunks(LANES).for_each(|full| nodes(parallel, full, &mut above)),
+                None => above.extend(full.iter().map(|children| one_by_one.node(children))),
             }
-            above.extend_from_slice(odd);
+            match last {
+                [] => {}
+                [only] => above.push(*only),
+                children => above.push(one_by_one.node(children)),
+            }
             swap(leaves, &mut above);
         }
         let top = leaves.pop().unwrap_or_else(|| hash.hash(&[]));
@@ -128,29 +134,30 @@ impl BulkHasher {
     }
 }
 
-/// Appends the nodes above up to sixteen pairs: messages of a byte more than a block.
-fn nodes(parallel: Parallel, pairs: &[[Hash; 2]], nodes: &mut Vec<Hash>) {
-    if pairs.len() < WORTHWHILE {
-        return nodes.extend(pairs.iter().map(|[left, right]| block_node(HashId::Sha256, left, right)));
+/// Appends the nodes above up to sixteen times four children: messages of a byte more than two blocks.
+fn nodes(parallel: Parallel, full: &[[Hash; BlockNodes::ARITY]], nodes: &mut Vec<Hash>) {
+    if full.len() < WORTHWHILE {
+        return nodes.extend(full.iter().map(|children| BlockNodes(HashId::Sha256).node(children)));
     }
-    let (mut first, mut last) = ([[0; BLOCK]; LANES], [END_OF_NODE; LANES]);
-    for ((first, last), [left, right]) in first.iter_mut().zip(&mut last).zip(pairs) {
-        let message = node_message(left, right);
-        first.copy_from_slice(&message[..BLOCK]);
-        last[0] = message[BLOCK];
+    let mut messages = [PADDED_NODE; LANES];
+    for (message, children) in messages.iter_mut().zip(full) {
+        message.as_flattened_mut()[..FULL_NODE].copy_from_slice(&full_node(children));
     }
     let mut states = States::START;
-    parallel.compress(&mut states, &first.each_ref());
-    parallel.compress(&mut states, &last.each_ref());
-    nodes.extend((0..pairs.len()).map(|lane| states.digest(lane)));
+    for block in 0..PADDED_NODE.len() {
+        parallel.compress(&mut states, &messages.each_ref().map(|message| &message[block]));
+    }
+    nodes.extend((0..full.len()).map(|lane| states.digest(lane)));
 }
 
-/// The second block of a node but for its first byte: padding, and 520, the length of the message in bits.
-const END_OF_NODE: [u8; BLOCK] = {
-    let mut block = [0; BLOCK];
-    block[1] = 0x80;
-    [block[62], block[63]] = 520_u16.to_be_bytes();
-    block
+/// The blocks of a node of four children but for its message: padding, and the length of the message in bits.
+const PADDED_NODE: [[u8; BLOCK]; (FULL_NODE + 9).div_ceil(BLOCK)] = {
+    let mut blocks = [[0; BLOCK]; _];
+    blocks[FULL_NODE / BLOCK][FULL_NODE % BLOCK] = 0x80;
+    let [.., high, low] = (FULL_NODE * 8).to_be_bytes();
+    let last = blocks.len() - 1;
+    [blocks[last][BLOCK - 2], blocks[last][BLOCK - 1]] = [high, low];
+    blocks
 };
 
 /// What a lane keeps of its message, in whole blocks. Used again.

@@ -69,15 +69,27 @@ fn every_length_around_the_padding_and_the_longest() {
 }
 
 #[test]
-fn every_count_of_messages_and_of_units() {
+fn every_count_of_messages() {
     for mut hasher in all() {
         for count in 0..=4 * LANES + 1 {
             let messages = messages_of((0..count).map(|number| 40 + number * 7 % 300));
-            let mut units = digests_of(&mut hasher, HashId::Sha256, &messages);
-            assert_eq!(units, one_by_one(HashId::Sha256, &messages), "{count}");
-            let root = block_root(HashId::Sha256, &mut units.clone(), 0);
-            assert_eq!(hasher.block_root(HashId::Sha256, &mut units, 0), root, "{count}");
-            assert!(units.is_empty());
+            let digests = digests_of(&mut hasher, HashId::Sha256, &messages);
+            assert_eq!(digests, one_by_one(HashId::Sha256, &messages), "{count}");
+        }
+    }
+}
+
+/// Against the tree of `bulla-proof`, up to where a level has nodes for all lanes, for some, and a last one of each number of children.
+#[test]
+fn every_count_of_leaves() {
+    let longest = BlockNodes::ARITY * (2 * LANES + WORTHWHILE + 1);
+    let leaves = one_by_one(HashId::Sha256, &messages_of(0..longest));
+    for mut hasher in all() {
+        for (count, hash) in (0..=longest).flat_map(|count| HashId::ALL.map(|hash| (count, hash))) {
+            let (mut leaves, items) = (leaves[..count].to_vec(), count / 3);
+            let root = block_root(hash, &mut leaves.clone(), items);
+            assert_eq!(hasher.block_root(hash, &mut leaves, items), root, "{count}");
+            assert!(leaves.is_empty());
         }
     }
 }

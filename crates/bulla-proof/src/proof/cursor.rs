@@ -8,13 +8,13 @@ use crate::commitment::Commitment;
 use crate::entry::{Entry, Field, MAX_SUBJECTS, PRESENCE, RawRow};
 use crate::group::GroupSecret;
 use crate::hash::Hash;
-use crate::unit::{CODEC_GROUP, CODEC_ROW, KIND_GROUP, KIND_ROW, SALT_LENGTH};
+use crate::unit::{KIND_GROUP, KIND_ROW, SALT_LENGTH};
 use crate::varint::{self, VarintError};
 
 /// The least that an entry takes: number, length, and the shortest row.
 const MIN_ENTRY: usize = 1 + 1 + 12;
-/// The least that a unit takes: position, kind, codec, salt, and an entry.
-pub(super) const MIN_UNIT: usize = 1 + 1 + 1 + SALT_LENGTH + MIN_ENTRY;
+/// The least that a unit takes: position, kind, salt, and an entry.
+pub(super) const MIN_UNIT: usize = 1 + 1 + SALT_LENGTH + MIN_ENTRY;
 /// The least that a common item takes: position, salt, length, and what kind it is with a byte.
 pub(super) const MIN_ITEM: usize = 1 + SALT_LENGTH + 1 + 2;
 /// The least that a group's ciphertext has: how it is written.
@@ -34,11 +34,9 @@ impl<'a> Cursor<'a> {
     ) -> Result<DisclosedUnit, UnitProblem> {
         let least = before.map_or(0, |before| before.position + 1);
         let position = self.ascending(least, commitment.units, UnitProblem::Position)?;
-        let [kind, codec] = self.array()?;
-        match (kind, codec) {
-            (KIND_ROW, CODEC_ROW) | (KIND_GROUP, CODEC_GROUP) => {}
-            (KIND_ROW | KIND_GROUP, codec) => return Err(UnitProblem::Codec(codec)),
-            (kind, _) => return Err(UnitProblem::Kind(kind)),
+        let [kind] = self.array()?;
+        if !matches!(kind, KIND_ROW | KIND_GROUP) {
+            return Err(UnitProblem::Kind(kind));
         }
         let salt = self.array()?;
         let content = match kind {

@@ -3,12 +3,12 @@
 use super::DISCLOSURE_VERSION;
 use super::cursor::{Cursor, MIN_ITEM, MIN_UNIT};
 use super::error::{At, FrameProblem, ProofError, UnitProblem};
-use super::unit::{DisclosedItem, DisclosedUnit, push_ascending, push_bytes};
+use super::unit::{DisclosedItem, DisclosedUnit};
 use crate::commitment::{Commitment, FrameKind};
 use crate::hash::Hash;
 use crate::multiproof::{self, TreeProofError};
-use crate::unit::{LeafCounts, MAX_ITEMS, block_node, item_leaf, root_of_top};
-use crate::varint::{self, VarintError};
+use crate::unit::{BlockNodes, LeafCounts, MAX_ITEMS, item_leaf, root_of_top};
+use crate::varint::{self, VarintError, push_ascending, push_bytes};
 
 /// The least that a frame takes.
 const MIN_FRAME: usize = Commitment::LENGTH + 1 + MIN_UNIT;
@@ -40,9 +40,7 @@ impl DisclosedFrame {
     ) -> Result<Self, TreeProofError> {
         let item_count = (all.len() as u64).saturating_sub(commitment.units);
         let mut frame = DisclosedFrame { commitment, units, item_count, items, nodes: Vec::new() };
-        let hash = frame.commitment.hash;
-        frame.nodes =
-            multiproof::prove(all, &frame.positions(), |left, right| block_node(hash, left, right))?;
+        frame.nodes = multiproof::prove(all, &frame.positions(), &BlockNodes(frame.commitment.hash))?;
         Ok(frame)
     }
 
@@ -79,15 +77,15 @@ impl DisclosedFrame {
     /// Checks that the units and items have the root that the commitment states, the entries times within those that it states, and the
     /// disclosed secrets the commitments that their groups state.
     pub(super) fn verify(&self) -> Result<(), At> {
-        let Commitment { hash, root, .. } = self.commitment;
+        let Commitment { hash, root, first_entry, .. } = self.commitment;
         let mut scratch = Vec::new();
-        let units = self.units.iter().map(|unit| unit.hash(hash, &mut scratch));
+        let units = self.units.iter().map(|unit| unit.hash(hash, first_entry, &mut scratch));
         let items = self.items.iter().map(|item| item_leaf(hash, &item.salt, item.position, &item.bytes));
         let known: Vec<(u64, Hash)> = self.positions().into_iter().zip(units.chain(items)).collect();
         let counts = self.leaf_counts();
         let size = counts.units + counts.items;
-        let top = multiproof::root(size, &known, &self.nodes, |left, right| block_node(hash, left, right))
-            .map_err(FrameProblem::Tree)?;
+        let top =
+            multiproof::root(size, &known, &self.nodes, &BlockNodes(hash)).map_err(FrameProblem::Tree)?;
         if root_of_top(hash, counts, &top) != root {
             return Err(FrameProblem::Root.into());
         }
@@ -170,7 +168,7 @@ impl<'a> Disclosure<'a> {
         let (item_count, items) = self.items(&units)?;
         let mut frame = DisclosedFrame { commitment, units, item_count, items, nodes: Vec::new() };
         let counts = frame.leaf_counts();
-        let count = multiproof::count(counts.units + counts.items, &frame.positions());
+        let count = multiproof::count::<BlockNodes>(counts.units + counts.items, &frame.positions());
         let count = count.map_err(FrameProblem::Tree)?;
         let length = count.checked_mul(Hash::LENGTH).ok_or(FrameProblem::Truncated)?;
         let nodes = self.left.take(length).ok_or(FrameProblem::Truncated)?;

@@ -92,8 +92,6 @@ pub enum UnitProblem {
     Position,
     /// There is no such kind of unit.
     Kind(u8),
-    /// There is no such codec.
-    Codec(u8),
     /// An entry is not of the frame's.
     Entry,
     /// Its first entry does not come after that of the unit before it.
@@ -202,7 +200,6 @@ impl fmt::Display for UnitProblem {
             Self::NotMinimal => write!(f, "an integer is not in its shortest form"),
             Self::Position => write!(f, "its position is past the block's last"),
             Self::Kind(kind) => write!(f, "it has the unknown kind {kind}"),
-            Self::Codec(codec) => write!(f, "it has the unknown codec {codec}"),
             Self::Entry => write!(f, "an entry is not one of the frame's"),
             Self::Order => write!(f, "its first entry does not come after that of the unit before it"),
             Self::Row(error) => write!(f, "{error}"),

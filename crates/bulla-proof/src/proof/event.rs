@@ -6,9 +6,10 @@ use super::{EVENT_HEADER, read_checkpoint};
 use crate::checkpoint::{Checkpoint, open_checkpoint};
 use crate::commitment::{Commitment, FrameKind};
 use crate::hash::{Hash, sha256};
+use crate::multiproof;
 use crate::multiproof::NodePosition;
 use crate::note::VerifierKey;
-use crate::{multiproof, tree};
+use crate::tree::LogNodes;
 use std::ops::Range;
 
 /// The longest event of a file, in bytes.
@@ -97,7 +98,7 @@ impl EventProof {
         if frame >= size {
             return Err(of_frame(FrameProblem::NotInTree { size }));
         }
-        let root = multiproof::root(size, &leaf, &self.tree_nodes, tree::node_hash);
+        let root = multiproof::root(size, &leaf, &self.tree_nodes, &LogNodes);
         if root.map_err(ProofError::Tree)? != self.checkpoint.root {
             return Err(ProofError::Tree(multiproof::TreeProofError::Root));
         }
@@ -127,7 +128,7 @@ impl<'a> CheckedEvent<'a> {
     pub fn before(&self) -> impl Iterator<Item = (Range<u64>, Hash)> + use<'a> {
         let EventProof { commitment, tree_nodes, checkpoint, .. } = self.proof;
         // It was verified, so that there is a node for each place.
-        let places = multiproof::places(checkpoint.size, &[commitment.frame]).unwrap_or_default();
+        let places = multiproof::places::<LogNodes>(checkpoint.size, &[commitment.frame]).unwrap_or_default();
         let covered = |place: NodePosition| place.index << place.level..(place.index + 1) << place.level;
         let nodes = places.into_iter().map(covered).zip(tree_nodes.iter().copied());
         // Bottom-up: the larger ones, which come first in the tree, last.

@@ -5,10 +5,7 @@ use crate::commitment::{Commitment, whole_second};
 use crate::entry::RawRow;
 use crate::group::GroupSecret;
 use crate::hash::{Hash, HashId};
-use crate::unit::{
-    CODEC_GROUP, CODEC_ROW, GroupContent, KIND_GROUP, KIND_ROW, SALT_LENGTH, group_unit, row_unit,
-};
-use crate::varint;
+use crate::unit::{GroupContent, SALT_LENGTH, group_message, group_unit, row_head, row_unit};
 
 /// One unit that is disclosed: everything it hashes, and where that stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,13 +86,12 @@ impl DisclosedUnit {
         self.entries().first().map_or(0, |entry| entry.number)
     }
 
-    /// The unit's hash; `scratch` is memory to be used again.
-    pub(super) fn hash(&self, hash: HashId, scratch: &mut Vec<u8>) -> Hash {
+    /// The unit's hash, in the block whose first entry has that number; `scratch` is memory to be used again.
+    pub(super) fn hash(&self, hash: HashId, first_entry: u64, scratch: &mut Vec<u8>) -> Hash {
         match &self.content {
-            UnitContent::Row(entry) => row_unit(hash, &self.salt, CODEC_ROW, entry.number, &entry.row),
+            UnitContent::Row(entry) => row_unit(hash, &self.salt, entry.place(first_entry), &entry.row),
             UnitContent::Group(group) => {
-                let entries = group.entries.iter().map(|entry| (entry.number, &entry.row[..]));
-                group_unit(hash, &self.salt, entries, &group.content(), scratch)
+                group_unit(hash, &self.salt, group.hashed(first_entry), &group.content(), scratch)
             }
         }
     }
@@ -116,21 +112,27 @@ impl DisclosedUnit {
         }
     }
 
-    /// Appends the binary form but for the position. Numbers out of order wrap, and are refused by whoever reads them.
+    /// Appends the binary form but for the position: what is hashed, and of a group the secret. Numbers out of order wrap, and are
+    /// refused by whoever reads them.
     pub(super) fn push(&self, commitment: &Commitment, out: &mut Vec<u8>) {
         match &self.content {
             UnitContent::Row(entry) => {
-                out.extend_from_slice(&[KIND_ROW, CODEC_ROW]);
-                out.extend_from_slice(&self.salt);
-                varint::push(entry.number.wrapping_sub(commitment.first_entry), out);
-                push_bytes(&entry.row, out);
+                row_head(&self.salt, entry.place(commitment.first_entry), entry.row.len(), out);
+                out.extend_from_slice(&entry.row);
             }
             UnitContent::Group(group) => {
-                out.extend_from_slice(&[KIND_GROUP, CODEC_GROUP]);
-                out.extend_from_slice(&self.salt);
-                group.push(commitment.first_entry, out);
+                group_message(&self.salt, group.hashed(commitment.first_entry), &group.content(), out);
+                out.push(u8::from(group.secret.is_some()));
+                group.secret.iter().for_each(|secret| out.extend_from_slice(secret.as_bytes()));
             }
         }
+    }
+}
+
+impl DisclosedEntry {
+    /// Its place in the block whose first entry has that number.
+    fn place(&self, first_entry: u64) -> u64 {
+        self.number.wrapping_sub(first_entry)
     }
 }
 
@@ -145,36 +147,13 @@ impl DisclosedGroup {
         }
     }
 
+    /// The places of its entries in the block whose first entry has that number, and their rows.
+    fn hashed(&self, first_entry: u64) -> impl ExactSizeIterator<Item = (u64, &[u8])> {
+        self.entries.iter().map(move |entry| (entry.place(first_entry), &entry.row[..]))
+    }
+
     /// Whether the secret, if one is disclosed, is the one that the group commits to.
     pub(super) fn secret_fits(&self) -> bool {
         self.secret.as_ref().is_none_or(|secret| secret.key().commitment == self.commitment)
     }
-
-    fn push(&self, first_entry: u64, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.personal.to_le_bytes());
-        varint::push(self.entries.len() as u64, out);
-        let mut next = first_entry;
-        for entry in &self.entries {
-            push_ascending(entry.number, &mut next, out);
-            push_bytes(&entry.row, out);
-        }
-        varint::push(self.subjects.len() as u64, out);
-        let mut next = 0;
-        self.subjects.iter().for_each(|&subject| push_ascending(subject, &mut next, out));
-        push_bytes(&self.ciphertext, out);
-        out.extend_from_slice(self.commitment.as_bytes());
-        out.push(u8::from(self.secret.is_some()));
-        self.secret.iter().for_each(|secret| out.extend_from_slice(secret.as_bytes()));
-    }
-}
-
-/// Appends how far `number` is from `next`, the least that it may be, and sets that to the least after it.
-pub(super) fn push_ascending(number: u64, next: &mut u64, out: &mut Vec<u8>) {
-    varint::push(number.wrapping_sub(*next), out);
-    *next = number.wrapping_add(1);
-}
-
-pub(super) fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    varint::push(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
 }

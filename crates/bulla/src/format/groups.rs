@@ -11,7 +11,7 @@ use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
 use bulla_proof::hash::Hash;
-use bulla_proof::unit::{self, CODEC_ROW, GroupContent};
+use bulla_proof::unit::{self, GroupContent};
 use bulla_store::{Error, Result};
 use foldhash::fast::RandomState;
 use smallvec::SmallVec;
@@ -202,7 +202,6 @@ impl SharedRows {
 /// A block as its units see it.
 pub(crate) struct Leaves<'a, R, G> {
     pub(crate) identity: LogIdentity,
-    pub(crate) first_entry: u64,
     pub(crate) entries: usize,
     pub(crate) salts: &'a [u8],
     /// Of each row its bytes, without personal fields where it is in a group.
@@ -222,7 +221,6 @@ impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, 
         let mut salts = self.salts.as_chunks().0.iter();
         let mut items = (0..).zip(self.items.iter());
         let (mut rows, mut met) = (0..self.entries, 0);
-        let entry = |row: usize| self.first_entry + row as u64;
         let next = |beginning: &mut Vec<u8>| {
             // A group stands where its first row does; its other rows come with that.
             let row = rows.find(|&row| (self.group)(row).is_none_or(|group| group >= met));
@@ -233,17 +231,14 @@ impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, 
                 return Some(item);
             };
             let Some(group) = (self.group)(row) else {
-                beginning.extend_from_slice(&unit::row_head(salt, CODEC_ROW, entry(row)));
-                return Some((self.row)(row));
+                let bytes = (self.row)(row);
+                unit::row_head(salt, row as u64, bytes.len(), beginning);
+                return Some(bytes);
             };
             met += 1;
-            let entries = self.members.of(group).iter().map(|&row| row as usize);
-            let entries = entries.map(|row| (entry(row), (self.row)(row)));
-            let content = self.groups.content(group);
-            unit::group_head(salt, entries, &content, beginning);
-            beginning.reserve_exact(content.ciphertext.len() + Hash::LENGTH);
-            beginning.extend_from_slice(content.ciphertext);
-            beginning.extend_from_slice(content.commitment.as_bytes());
+            let entries =
+                self.members.of(group).iter().map(|&row| (u64::from(row), (self.row)(row as usize)));
+            unit::group_message(salt, entries, &self.groups.content(group), beginning);
             Some(&[])
         };
         hasher.each(self.identity.hash, next, leaves);

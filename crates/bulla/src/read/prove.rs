@@ -15,7 +15,8 @@ use bulla_proof::consistency::prove_consistency;
 use bulla_proof::multiproof;
 use bulla_proof::note::SignedNote;
 use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, EventProof, Proof};
-use bulla_proof::{Checkpoint, ProofError, TreeProofError, tile, tree};
+use bulla_proof::tree::LogNodes;
+use bulla_proof::{Checkpoint, ProofError, TreeProofError, tile};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::counted;
 use std::fmt;
@@ -86,8 +87,7 @@ impl Reader {
         }
         let leaves = reading.manifest.leaves()?;
         let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
-        let nodes =
-            multiproof::prove(&leaves, &positions, tree::node_hash).map_err(|error| impossible(&error))?;
+        let nodes = multiproof::prove(&leaves, &positions, &LogNodes).map_err(|error| impossible(&error))?;
         let all = || frames.iter().flat_map(DisclosedFrame::units);
         let closed = |unit: &&DisclosedUnit| unit.group().is_some_and(|group| group.secret.is_none());
         let (units, entries) = (all().count() as u64, all().map(entries_of).sum());
@@ -108,8 +108,7 @@ impl Reader {
             return Err(Error::new(ErrorKind::Refused, message));
         };
         let leaves = reading.manifest.leaves()?;
-        let nodes =
-            multiproof::prove(&leaves, &[frame], tree::node_hash).map_err(|error| impossible(&error))?;
+        let nodes = multiproof::prove(&leaves, &[frame], &LogNodes).map_err(|error| impossible(&error))?;
         EventProof::new(&reading.manifest.snapshot.note, nodes, commitment, body)
             .map_err(|error| unsound(&error))
     }

@@ -275,7 +275,6 @@ impl BlockOpener {
         let groups = self.decoder.groups();
         let block = Leaves {
             identity: LogIdentity { log: commitment.log_id, hash: commitment.hash },
-            first_entry: commitment.first_entry,
             entries: self.rows.len(),
             salts: &self.salts,
             row: |row| &self.rows[row],

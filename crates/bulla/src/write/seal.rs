@@ -92,7 +92,6 @@ impl BlockSealer {
         keys.salts(numbers.frame, units, items.len(), &mut self.salts)?;
         let leaves = Leaves {
             identity,
-            first_entry: numbers.first_entry,
             entries: rows.len(),
             salts: &self.salts,
             row: |row| if of_row(row).is_some() { self.shared.row(row) } else { rows[row] },

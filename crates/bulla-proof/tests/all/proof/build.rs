@@ -2,7 +2,7 @@ use super::world::{WITNESS, World, entry, entry_mut};
 use bulla_proof::commitment::Commitment;
 use bulla_proof::consistency::prove_consistency;
 use bulla_proof::proof::{FrameProblem, UnitProblem};
-use bulla_proof::tree::{leaf_hash, node_hash};
+use bulla_proof::tree::{LogNodes, leaf_hash, node_hash};
 use bulla_proof::{
     ConsistencyProof, DisclosedFrame, Hash, HashId, Proof, ProofError, ProofFile, TreeProofError, multiproof,
 };
@@ -192,7 +192,7 @@ fn nodes_may_come_from_tiles() {
         let first = usize::try_from(place.index << place.level).unwrap();
         crate::tree::recursive_root(&world.leaves[first..world.leaves.len().min(first + (1 << place.level))])
     };
-    let places = multiproof::places(21, &[3, 20]).unwrap();
+    let places = multiproof::places::<LogNodes>(21, &[3, 20]).unwrap();
     let frames = vec![world.disclosed(3, &[0]), world.disclosed(20, &[0])];
     let proof = Proof::new(world.note(21).as_bytes(), places.into_iter().map(node).collect(), frames);
     assert_eq!(proof, Ok(world.proof(&[(3, &[0]), (20, &[0])])));

@@ -2,8 +2,8 @@
 
 use bulla_proof::commitment::{CODEC_COLUMNS, CODEC_PLAIN, Commitment, FrameKind, LogId, whole_second};
 use bulla_proof::entry::{Field, RawRow};
-use bulla_proof::tree::node_hash;
-use bulla_proof::unit::{CODEC_ROW, group_unit};
+use bulla_proof::tree::LogNodes;
+use bulla_proof::unit::group_unit;
 use bulla_proof::{
     Checkpoint, ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, Entry,
     EventProof, GroupSecret, Hash, HashId, Proof, UnitContent, VerifierKey, block_root, consistency,
@@ -76,7 +76,7 @@ impl World {
 
     pub(crate) fn tree_nodes(&self, frames: &[usize]) -> Vec<Hash> {
         let frames: Vec<u64> = frames.iter().map(|&frame| frame as u64).collect();
-        multiproof::prove(&self.leaves, &frames, node_hash).unwrap()
+        multiproof::prove(&self.leaves, &frames, &LogNodes).unwrap()
     }
 
     /// The proof of some units of some frames in the whole log.
@@ -182,11 +182,12 @@ fn some_group(frame: u64, name: u64, first: DisclosedEntry) -> DisclosedGroup {
     }
 }
 
-pub(crate) fn hash_of(hash: HashId, unit: &DisclosedUnit) -> Hash {
+/// The unit in a block of which that is the first entry.
+pub(crate) fn hash_of(hash: HashId, first: u64, unit: &DisclosedUnit) -> Hash {
     match &unit.content {
-        UnitContent::Row(entry) => row_unit(hash, &unit.salt, CODEC_ROW, entry.number, &entry.row),
+        UnitContent::Row(entry) => row_unit(hash, &unit.salt, entry.number - first, &entry.row),
         UnitContent::Group(group) => {
-            let entries = group.entries.iter().map(|entry| (entry.number, &entry.row[..]));
+            let entries = group.entries.iter().map(|entry| (entry.number - first, &entry.row[..]));
             group_unit(hash, &unit.salt, entries, &group.content(), &mut Vec::new())
         }
     }
@@ -198,7 +199,7 @@ pub(crate) fn body(frame: u64) -> Vec<u8> {
 }
 
 fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<DisclosedUnit>) -> Frame {
-    let hashes: Vec<Hash> = units.iter().map(|unit| hash_of(hash, unit)).collect();
+    let hashes: Vec<Hash> = units.iter().map(|unit| hash_of(hash, first, unit)).collect();
     let block = entries > 0;
     let times = units.iter().flat_map(DisclosedUnit::entries);
     let times = times.map(|entry| whole_second(RawRow::parse(&entry.row).unwrap().time)).collect::<Vec<_>>();

@@ -94,10 +94,9 @@ fn keys_units_and_seals() {
             }
             let salts = list(frame, "salts").into_iter().map(|salt| <[u8; 16]>::try_from(salt).unwrap());
             let rows = list(frame, "rows");
-            let units = salts.zip(&rows).zip(decoded.first_entry..);
-            let mut units = units
-                .map(|((salt, row), entry)| unit::row_unit(hash, &salt, 1, entry, row))
-                .collect::<Vec<_>>();
+            let units = salts.zip(&rows).zip(0..);
+            let mut units =
+                units.map(|((salt, row), place)| unit::row_unit(hash, &salt, place, row)).collect::<Vec<_>>();
             assert_eq!(units.iter().map(|unit| unit.0.to_vec()).collect::<Vec<_>>(), list(frame, "units"));
             assert_eq!(unit::block_root(hash, &mut units, 0).0, bytes(frame, "root"));
         }

@@ -10,7 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use bulla_columns::Compression;
 use bulla_proof::commitment::Commitment;
 use bulla_proof::proof::{DisclosedFrame, Proof, ProofError, UnitContent, UnitProblem};
-use bulla_proof::{Checkpoint, Entry, VerifierKey, multiproof, sha256, sign_checkpoint, tile, tree};
+use bulla_proof::tree::LogNodes;
+use bulla_proof::{Checkpoint, Entry, VerifierKey, multiproof, sha256, sign_checkpoint, tile};
 use bulla_text::jsonl;
 use ed25519_dalek::{Signer as _, SigningKey};
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ fn prove(frame: DisclosedFrame) -> Result<(Proof, VerifierKey), ProofError> {
     leaves[9] = frame.commitment().leaf();
     let checkpoint = Checkpoint::new("example.com/log", 10, tile::tile_hash(&leaves));
     let note = sign_checkpoint(&checkpoint, &key, |text| secret.sign(text).to_bytes());
-    let nodes = multiproof::prove(&leaves, &[9], tree::node_hash).unwrap();
+    let nodes = multiproof::prove(&leaves, &[9], &LogNodes).unwrap();
     Proof::new(note.as_bytes(), nodes, vec![frame]).map(|proof| (proof, key))
 }
 
