@@ -107,10 +107,11 @@ fn block_sizes(erasure: bool, subjects: impl Iterator<Item = u64>) -> Vec<u64> {
 
 #[test]
 fn blocks_grow_while_their_groups_are_small_and_shrink_again() {
-    let sizes = block_sizes(true, (0..8000).chain(std::iter::repeat_n(0, 40_000)));
+    let sizes = block_sizes(true, (0..8000).chain(std::iter::repeat_n(0, 150_000)));
     let (grown, most) = sizes.iter().enumerate().max_by_key(|(_, size)| **size).unwrap();
-    assert!(grown >= 4 && *most > 10 * sizes[0], "{sizes:?}");
-    assert!(sizes[..grown].windows(2).all(|pair| pair[1] > pair[0] * 5 / 4), "{sizes:?}");
+    // Nobody comes twice at first: eight times as large a block is the least that could do.
+    assert!(grown >= 2 && *most > 10 * sizes[0], "{sizes:?}");
+    assert!(sizes[..grown].windows(2).all(|pair| pair[1] > pair[0] * 7), "{sizes:?}");
     let last_full = sizes[sizes.len() - 2];
     assert!(last_full < 2 * sizes[0], "{sizes:?}");
 
