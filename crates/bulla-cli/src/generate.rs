@@ -20,8 +20,7 @@ const BUFFER: usize = 256 * 1024;
 bulla generate <WORKLOAD> --entries <N> [--seed <S>]
        bulla generate --describe [--json]",
     after_help = "\
-The same workload and seed give the same entries, in every version; times begin with 2026, and
-entries of `tenants` have none.
+The same workload and seed give the same entries, in every version; times begin with 2026.
 
 Example:
   bulla generate web-subjects --entries 100000 | bulla append audit"
@@ -39,8 +38,7 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "S", default_value_t = 1, hide_default_value = true)]
     seed: u64,
 
-    /// Print a table of the workloads instead: the entropy of an entry, which is what
-    /// no encoding can go below, and its length as a line of plain text
+    /// Print a table of the workloads instead: an entry's entropy, and its length as plain text
     #[arg(long, conflicts_with_all = ["workload", "entries"])]
     describe: bool,
 

@@ -130,7 +130,7 @@ fn a_grant_and_an_order_are_told_of() {
 fn workloads_are_described_to_a_program() {
     let told = bulla(["generate", "--describe", "--json"]).exits(exit::DONE).json();
     let workloads = told["workloads"].as_array().unwrap();
-    assert_eq!((workloads.len(), &workloads[0]["workload"]), (8, &"gdpr".into()));
+    assert_eq!((workloads.len(), &workloads[0]["workload"]), (9, &"gdpr".into()));
     for workload in workloads {
         assert!(workload["entropy"].as_f64().unwrap() < workload["text"].as_f64().unwrap(), "{workload}");
     }
