@@ -5,12 +5,12 @@
 //! - A slot that nearly always has the same filling is not one: the filling is in the shape. A string that has another there has the
 //!   shape with all slots.
 
-use super::cut::Filling;
+use super::cut::{Filling, class};
 use super::items::{Items, MOST_ITEMS, MOST_SHAPES};
 use super::shape::{LONE_WORD, MOST_SHAPE, Piece, SLOT, Slot, pieces};
 use super::survey::{Names, Survey, Vote, Wording, take};
 use super::{code, width_among};
-use crate::strings::{Distinct, Strings, decimal_length, is_run, write_decimal, write_hexadecimal};
+use crate::strings::{Distinct, Strings, decimal_length, write_decimal, write_hexadecimal};
 use smallvec::SmallVec;
 
 /// A filling is part of a shape where it is that of all strings but one in so many.
@@ -41,10 +41,16 @@ pub(super) struct Chosen {
 /// How strings of a shape are written.
 #[derive(Clone, Copy)]
 struct Plan {
-    /// The position of the shape whose slots are fixed where they nearly always have the same filling, and of that with all slots.
+    positions: Positions,
+    slots: (usize, usize),
+}
+
+/// The position of the shape whose slots are fixed where they nearly always have the same filling, and of that with all slots, as far
+/// as these are common.
+#[derive(Clone, Copy)]
+struct Positions {
     fixed: Option<usize>,
     free: Option<usize>,
-    slots: (usize, usize),
 }
 
 #[derive(Clone, Copy)]
@@ -92,12 +98,12 @@ impl Chosen {
     ) -> Option<(usize, &[PlannedSlot], bool)> {
         let plan = self.plans[self.shapes.find(shape)?];
         let slots = &self.slots[plan.slots.0..plan.slots.1];
-        if let Some(position) = plan.fixed
+        if let Some(position) = plan.positions.fixed
             && slots.iter().zip(fillings).all(|(slot, filling)| self.admits(slot.fixed, *filling, string))
         {
             return Some((position, slots, true));
         }
-        Some((plan.free?, slots, false))
+        Some((plan.positions.free?, slots, false))
     }
 
     #[inline]
@@ -132,7 +138,7 @@ impl Chosen {
         }
     }
 
-    fn plan(&mut self, choice: &Choice<'_>, shape: usize, (fixed, free): (Option<usize>, Option<usize>)) {
+    fn plan(&mut self, choice: &Choice<'_>, shape: usize, positions: Positions) {
         let Choice { survey, decisions, .. } = choice;
         self.shapes.number(survey.shapes.get(shape));
         let first = self.slots.len();
@@ -150,7 +156,7 @@ impl Chosen {
             };
             self.slots.push(PlannedSlot { kind: vote.kind, fixed });
         }
-        self.plans.push(Plan { fixed, free, slots: (first, self.slots.len()) });
+        self.plans.push(Plan { positions, slots: (first, self.slots.len()) });
     }
 }
 
@@ -166,8 +172,9 @@ impl Decision {
     /// What becomes of it after so many votes.
     fn on(vote: &Vote, votes: u32) -> Self {
         let wins = |lead: u32| lead >= votes - votes / CONSTANT;
-        let is_text = vote.kind == Slot::Word;
-        if wins(vote.lead) && !(is_text && !matches!(Wording::unpack(vote.filling), Wording::Counted(_))) {
+        let is_known =
+            vote.kind != Slot::Word || matches!(Wording::unpack(vote.filling), Wording::Counted(_));
+        if wins(vote.lead) && is_known {
             Decision::Constant
         } else if vote.kind == Slot::Decimal && wins(vote.digits_lead) && vote.digits <= FIXED_DIGITS {
             Decision::Digits(vote.digits)
@@ -203,8 +210,9 @@ impl Choice<'_> {
         let shapes = survey.counts.iter().enumerate().filter(|(number, _)| lone != Some(*number));
         for (_, shape) in shapes.filter(|(_, shape)| shape.count.groups >= *least) {
             let (first, count) = shape.votes;
-            for vote in first..first + count {
-                decisions[vote] = Decision::on(&survey.votes[vote], shape.count.uses);
+            let votes = &survey.votes[first..first + count];
+            for (decision, vote) in decisions[first..].iter_mut().zip(votes) {
+                *decision = Decision::on(vote, shape.count.uses);
             }
         }
     }
@@ -251,7 +259,7 @@ impl Choice<'_> {
 
     /// The bytes of the shapes that are chosen, in their order, and of each shape of which they are, by its number, the positions of
     /// that which is fixed and of that with all slots.
-    fn shapes(&self) -> (Vec<Vec<u8>>, Vec<(usize, (Option<usize>, Option<usize>))>) {
+    fn shapes(&self) -> (Vec<Vec<u8>>, Vec<(usize, Positions)>) {
         let mut found = Vec::new();
         for (number, shape) in self.survey.counts.iter().enumerate() {
             let (first, count) = shape.votes;
@@ -294,7 +302,7 @@ impl Choice<'_> {
             let of = |fixed: bool| {
                 positions.iter().find(|(_, is, _)| *is == fixed).map(|(.., position)| *position)
             };
-            (positions[0].0, (of(true), of(false)))
+            (positions[0].0, Positions { fixed: of(true), free: of(false) })
         });
         let of_one = of_one.collect();
         (texts, of_one)
@@ -386,8 +394,8 @@ impl Choice<'_> {
 
 /// Whether a data subject's name may stand in these bytes, and neither begins nor ends inside of a run.
 fn has_name(bytes: &[u8], names: &Names) -> bool {
-    let is_edge =
-        |at: &usize| *at == 0 || *at == bytes.len() || !is_run(bytes[*at]) || !is_run(bytes[*at - 1]);
+    let is_run = |at: usize| class(bytes[at]) != 0;
+    let is_edge = |at: &usize| *at == 0 || *at == bytes.len() || !is_run(*at) || !is_run(*at - 1);
     let edges = (0..=bytes.len()).filter(is_edge).collect::<SmallVec<[usize; 32]>>();
     if edges.len() > MOST_EDGES {
         return true;

@@ -11,18 +11,46 @@
 //! - all else stands for itself.
 
 use super::shape::{MOST_HEXADECIMAL, MOST_SHAPE, MOST_SLOTS, SLOT, Slot};
-pub(super) use crate::strings::LONGEST_MARKED as LONGEST;
-use crate::strings::{Marks, Run, decimal, hexadecimal};
+use crate::strings::{decimal, hexadecimal};
+use smallvec::SmallVec;
 use std::ops::Range;
 
+/// The longest string that is cut.
+pub(super) const LONGEST: usize = 1024;
 const LEAST_HEXADECIMAL: usize = 8;
-/// A run is cut into at most one part more.
-const MOST_CHANGES: usize = 2;
+const PARTS: usize = 3;
 /// The longest name of a member that stands for itself.
 const LONGEST_MEMBER: usize = 40;
-/// The groups of a UUID, and its length.
+/// The groups of a UUID.
 const UUID: [usize; 5] = [8, 4, 4, 4, 12];
-const UUID_LENGTH: usize = 36;
+
+const DIGIT: u8 = 1;
+const LOWER: u8 = 2;
+const UPPER: u8 = 4;
+const LETTER: u8 = 8;
+const HEXADECIMAL: u8 = DIGIT | LOWER | UPPER;
+
+/// What a byte may be part of, as a set of bits; 0 for what stands between runs.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = u8::MAX;
+    while byte > 0 {
+        classes[byte as usize] = match byte {
+            b'0'..=b'9' => DIGIT,
+            b'a'..=b'f' => LOWER,
+            b'A'..=b'F' => UPPER,
+            b'g'..=b'z' | b'G'..=b'Z' | 0x80.. => LETTER,
+            _ => 0,
+        };
+        byte -= 1;
+    }
+    classes
+};
+
+#[inline]
+pub(super) fn class(byte: u8) -> u8 {
+    CLASSES[usize::from(byte)]
+}
 
 /// What fills a slot. A data subject's slot is filled by the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +66,20 @@ pub(super) enum Filling {
 pub(super) struct Cut {
     pub(super) shape: Vec<u8>,
     pub(super) fillings: Vec<Filling>,
-    marks: Marks,
     slots: usize,
+}
+
+/// The run that starts there: where it ends, and the classes of all its bytes together.
+#[inline]
+fn run(string: &[u8], start: usize) -> (usize, u8) {
+    let mut classes = 0;
+    for (place, &byte) in string[start..].iter().enumerate() {
+        match class(byte) {
+            0 => return (start + place, classes),
+            class => classes |= class,
+        }
+    }
+    (string.len(), classes)
 }
 
 impl Cut {
@@ -52,31 +92,21 @@ impl Cut {
         string.len() <= LONGEST && self.all(string, name.filter(|name| !name.is_empty())).is_some()
     }
 
-    /// The words of the string that stand there, with a space between each two.
-    #[inline]
-    pub(super) fn words(&self, start: usize, end: usize) -> impl Iterator<Item = Range<usize>> + Clone {
-        let next = move |word: &Range<usize>| {
-            Some(word.end + 1).filter(|at| *at < end).map(|at| at..self.marks.run(at).end)
-        };
-        std::iter::successors(Some(start..self.marks.run(start).end), next)
-    }
-
     fn all(&mut self, string: &[u8], name: Option<&[u8]>) -> Option<()> {
-        self.marks.mark(string);
         let (mut at, mut literal) = (0, 0);
-        while let Some(next) = self.marks.next(at) {
-            at = next;
-            if !self.marks.is_run(at) {
-                match string[at] {
+        while let Some(&byte) = string.get(at) {
+            if class(byte) == 0 {
+                at += 1;
+                match byte {
                     SLOT => return None,
-                    b'"' => at = self.member(string, at + 1).unwrap_or(at + 1),
-                    _ => at += 1,
+                    b'"' => at = member(string, at).unwrap_or(at),
+                    _ => {}
                 }
                 continue;
             }
             self.shape.extend_from_slice(&string[literal..at]);
             match name {
-                Some(name) if self.is_name(string, at, name) => {
+                Some(name) if is_name(string, at, name) => {
                     self.slot(Slot::Subject);
                     at += name.len();
                 }
@@ -93,44 +123,53 @@ impl Cut {
 
     /// Cuts the run that starts there, and what belongs to it; returns where that ends.
     fn run(&mut self, string: &[u8], start: usize, name: Option<&[u8]>) -> usize {
-        let run = self.marks.run(start);
-        let length = run.end - start;
-        if length == UUID[0] && !run.has_others && self.uuid(string, start) {
-            return start + UUID_LENGTH;
+        let (end, classes) = run(string, start);
+        if end - start == UUID[0] && classes & !HEXADECIMAL == 0 && self.uuid(string, start) {
+            return start + UUID.iter().sum::<usize>() + UUID.len() - 1;
         }
-        if !run.has_digits {
-            return self.phrase(string, start..run.end, name);
+        if classes & DIGIT == 0 {
+            return self.phrase(string, start..end, name);
         }
-        if run.is_decimal() {
-            self.part(string, start..run.end);
-        } else if length >= LEAST_HEXADECIMAL && run.is_hexadecimal() {
-            let digits = string[start..run.end].chunks(MOST_HEXADECIMAL.into());
-            digits.for_each(|digits| self.hexadecimal(digits, run.has_upper));
-        } else if let Some((changes, count)) = self.marks.changes::<MOST_CHANGES>(start, run.end) {
-            let mut from = start;
-            for &change in changes[..count].iter().chain([&run.end]) {
-                self.part(string, from..change);
-                from = change;
-            }
+        if classes == DIGIT {
+            self.part(string, start..end);
+        } else if end - start >= LEAST_HEXADECIMAL && (classes == DIGIT | LOWER || classes == DIGIT | UPPER) {
+            let digits = string[start..end].chunks(MOST_HEXADECIMAL.into());
+            digits.for_each(|digits| self.hexadecimal(digits, classes & UPPER != 0));
         } else {
-            self.word(start..run.end, 1);
+            self.parts(string, start..end);
         }
-        run.end
+        end
     }
 
     /// Cuts the words from this one on, each behind a space, of which none has a digit; returns where the last one ends.
     fn phrase(&mut self, string: &[u8], first: Range<usize>, name: Option<&[u8]>) -> usize {
-        let (mut end, mut count) = (first.end, 1);
+        let (start, mut end, mut count) = (first.start, first.end, 1);
         while string.get(end) == Some(&b' ') {
-            let next = self.marks.run(end + 1);
-            let is_word = next.end > end + 1 && !next.has_digits;
-            if !is_word || name.is_some_and(|name| self.is_name(string, end + 1, name)) {
+            let (next, classes) = run(string, end + 1);
+            if classes == 0 || classes & DIGIT != 0 || name.is_some_and(|name| is_name(string, end + 1, name))
+            {
                 break;
             }
-            (end, count) = (next.end, count + 1);
+            (end, count) = (next, count + 1);
         }
-        self.word(first.start..end, count);
+        self.slot(Slot::Word);
+        self.fillings.push(Filling::Words { start, end, count });
         end
+    }
+
+    /// Cuts a run of digits and others into its parts, if it has few.
+    fn parts(&mut self, string: &[u8], whole: Range<usize>) {
+        let pairs = string[whole.clone()].windows(2).zip(whole.start + 1..);
+        let changes = pairs.filter(|(pair, _)| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
+        let changes = changes.map(|(_, at)| at).take(PARTS).collect::<SmallVec<[usize; PARTS]>>();
+        if changes.len() == PARTS {
+            return self.word(whole);
+        }
+        let mut from = whole.start;
+        for change in changes.into_iter().chain([whole.end]) {
+            self.part(string, from..change);
+            from = change;
+        }
     }
 
     /// Adds a part of a run, which is all decimal digits or has none.
@@ -141,25 +180,30 @@ impl Cut {
                 self.slot(Slot::Decimal);
                 self.fillings.push(Filling::Number(number));
             }
-            None => self.word(part, 1),
+            None => self.word(part),
         }
     }
 
     /// Cuts the UUID that starts there, if there is one.
     fn uuid(&mut self, string: &[u8], start: usize) -> bool {
-        let (mut at, mut all) = (start, Run::default());
+        let (mut at, mut all) = (start, 0);
         for (index, length) in UUID.into_iter().enumerate() {
-            let run = self.marks.run(at);
-            let is_last = index == UUID.len() - 1;
-            if run.end != at + length || run.has_others || !is_last && string.get(run.end) != Some(&b'-') {
+            let Some(group) = string.get(at..at + length) else { return false };
+            all = group
+                .iter()
+                .fold(all, |all, &byte| all | if class(byte) == 0 { LETTER } else { class(byte) });
+            at += length;
+            let ends_well = match string.get(at) {
+                Some(&byte) if index < UUID.len() - 1 => byte == b'-',
+                Some(&byte) => class(byte) == 0,
+                None => index == UUID.len() - 1,
+            };
+            if !ends_well {
                 return false;
             }
-            all.has_digits |= run.has_digits;
-            all.has_lower |= run.has_lower;
-            all.has_upper |= run.has_upper;
-            at = run.end + 1;
+            at += 1;
         }
-        if !all.is_hexadecimal() {
+        if all != DIGIT | LOWER && all != DIGIT | UPPER {
             return false;
         }
         at = start;
@@ -167,15 +211,15 @@ impl Cut {
             if index > 0 {
                 self.shape.push(b'-');
             }
-            self.hexadecimal(&string[at..at + length], all.has_upper);
+            self.hexadecimal(&string[at..at + length], all & UPPER != 0);
             at += length + 1;
         }
         true
     }
 
-    fn word(&mut self, Range { start, end }: Range<usize>, count: usize) {
+    fn word(&mut self, place: Range<usize>) {
         self.slot(Slot::Word);
-        self.fillings.push(Filling::Words { start, end, count });
+        self.fillings.push(Filling::Words { start: place.start, end: place.end, count: 1 });
     }
 
     fn hexadecimal(&mut self, digits: &[u8], upper: bool) {
@@ -187,23 +231,24 @@ impl Cut {
         self.slots += 1;
         self.shape.extend_from_slice(&[SLOT, slot.byte()]);
     }
+}
 
-    /// Whether the name stands there, where a run starts, and ends where a run may end.
-    #[inline]
-    fn is_name(&self, string: &[u8], at: usize, name: &[u8]) -> bool {
-        let end = at + name.len();
-        string[at] == name[0]
-            && string[at..].starts_with(name)
-            && !(self.marks.is_run(end - 1) && self.marks.is_run(end))
-    }
+/// Whether the name stands there, where a run starts, and ends where a run may end.
+#[inline]
+fn is_name(string: &[u8], at: usize, name: &[u8]) -> bool {
+    string[at] == name[0]
+        && string[at..].starts_with(name)
+        && (class(name[name.len() - 1]) == 0
+            || string.get(at + name.len()).is_none_or(|&byte| class(byte) == 0))
+}
 
-    /// Where the name of a member of a JSON object ends, if it is one that starts there, behind a quotation mark.
-    fn member(&self, string: &[u8], start: usize) -> Option<usize> {
-        let opens = string[..start - 1].iter().rev().find(|byte| **byte != b' ')?;
-        if !matches!(opens, b'{' | b',') {
-            return None;
-        }
-        let end = self.marks.next_special(start).filter(|end| end - start < LONGEST_MEMBER)?;
-        string[end..].starts_with(b"\":").then_some(end)
+/// Where the name of a member of a JSON object ends, if it is one that starts there, behind a quotation mark.
+fn member(string: &[u8], start: usize) -> Option<usize> {
+    let opens = string[..start - 1].iter().rev().find(|byte| **byte != b' ')?;
+    if !matches!(opens, b'{' | b',') {
+        return None;
     }
+    let rest = &string[start..string.len().min(start + LONGEST_MEMBER)];
+    let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | &SLOT))?;
+    string[start + length..].starts_with(b"\":").then_some(start + length)
 }

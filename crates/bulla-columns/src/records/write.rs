@@ -100,7 +100,8 @@ impl RecordWriter {
 /// An empty vector in the same memory.
 fn recycle<'b>(mut rows: Vec<RawRow<'_>>) -> Vec<RawRow<'b>> {
     rows.clear();
-    rows.into_iter().filter_map(|_| None).collect()
+    // What is collected from a vector's own iterator is in its memory.
+    rows.into_iter().map_while(|_| None).collect()
 }
 
 /// What a group has spelled so far, and may refer to.
@@ -200,8 +201,7 @@ impl Writing<'_, '_> {
                 return;
             }
         }
-        for (_, bit) in (0..u16::BITS).map(|field| (field, 1 << field)).filter(|(_, bit)| personal & bit != 0)
-        {
+        for bit in (0..u16::BITS).map(|field| 1 << field).filter(|bit| personal & bit != 0) {
             self.bits.put((present & bit != 0).into(), 1);
         }
     }
@@ -215,7 +215,7 @@ impl Writing<'_, '_> {
         if let [Filling::Words { count, .. }] = cut.fillings[..]
             && cut.shape == LONE_WORD
         {
-            return self.words(string, count, cut.words(0, string.len()).map(|word| &string[word]));
+            return self.words(string, count);
         }
         let Some((position, slots, is_fixed)) = chosen.shape(&cut.shape, &cut.fillings, string) else {
             return self.spell(string);
@@ -224,10 +224,7 @@ impl Writing<'_, '_> {
         for (slot, filling) in slots.iter().zip(&cut.fillings) {
             match (if is_fixed { slot.fixed } else { Fixed::Free }, *filling) {
                 (Fixed::Number(_) | Fixed::Word(_), _) => {}
-                (_, Filling::Words { start, end, count }) => {
-                    let words = cut.words(start, end).map(|word| &string[word]);
-                    self.words(&string[start..end], count, words);
-                }
+                (_, Filling::Words { start, end, count }) => self.words(&string[start..end], count),
                 (Fixed::Digits(digits), Filling::Number(number)) => {
                     self.bits.put(number - shorter(digits), decimal_bits(digits));
                 }
@@ -261,7 +258,7 @@ impl Writing<'_, '_> {
     }
 
     /// Writes so many words with a space between each two: all together, one by one, or spelled.
-    fn words<'w>(&mut self, text: &[u8], count: usize, words: impl Iterator<Item = &'w [u8]>) {
+    fn words(&mut self, text: &[u8], count: usize) {
         if count <= MOST_PARTS
             && let Some(position) = self.chosen.word(text)
         {
@@ -270,7 +267,8 @@ impl Writing<'_, '_> {
         if count == 1 {
             return self.spell(text);
         }
-        let words = words.map(|word| (self.chosen.word(word), word)).collect::<SmallVec<[_; 16]>>();
+        let words = text.split(|byte| *byte == b' ').map(|word| (self.chosen.word(word), word));
+        let words = words.collect::<SmallVec<[_; 16]>>();
         let bits_of = |(position, word): &(Option<usize>, &[u8])| {
             if position.is_none() { bits_spelled(word) } else { 0 }
         };

@@ -19,7 +19,6 @@ mod encode;
 mod lanes;
 #[cfg(any(test, target_arch = "x86_64"))]
 mod look_up;
-mod marks;
 mod packed;
 mod parallel;
 mod plain;
@@ -30,7 +29,6 @@ mod words;
 
 pub(super) use decode::StringDecoder;
 pub(super) use encode::StringEncoder;
-pub(crate) use marks::{LONGEST as LONGEST_MARKED, Marks, Run, is_run};
 pub(super) use pool::{Span, StringLimits};
 pub(crate) use templates::{
     Distinct, Strings, decimal, decimal_length, hexadecimal, shorter, write_decimal, write_hexadecimal,
