@@ -62,6 +62,10 @@ impl Block {
     }
 }
 
+fn rows_of<'a>(rows: &'a [&'a [u8]], group: &'a [usize]) -> impl Iterator<Item = &'a [u8]> + Clone {
+    group.iter().map(|&row| rows[row])
+}
+
 fn measure(workload: Workload) {
     let block = Block::of(workload);
     let rows = block.rows.iter().map(Vec::as_slice).collect::<Vec<_>>();
@@ -76,15 +80,14 @@ fn measure(workload: Workload) {
         encoder.encode_and_tell(&rows, &partition, &mut out, |_, _| {}).expect("these are rows");
         note(0, start);
         bytes = out.len();
-        let of_group = |group: &Vec<usize>| group.clone().into_iter().map(|row| rows[row]);
-        let all = block.groups.iter().map(|group| (of_group(group), true));
+        let all = block.groups.iter().map(|group| (rows_of(&rows, group), true));
         let start = Instant::now();
         encoder.survey_groups(all, rows.len(), PERSONAL, COMMON).expect("these are rows");
         note(1, start);
         let start = Instant::now();
         for group in &block.groups {
             out.clear();
-            encoder.encode_group(of_group(group), PERSONAL, &mut out).expect("these are rows");
+            encoder.encode_group(rows_of(&rows, group), PERSONAL, &mut out).expect("these are rows");
             bytes += out.len();
         }
         note(2, start);

@@ -8,7 +8,7 @@
 use super::cut::{Filling, class};
 use super::items::{Items, MOST_ITEMS, MOST_SHAPES};
 use super::shape::{LONE_WORD, MOST_SHAPE, Piece, SLOT, Slot, pieces};
-use super::survey::{Names, Survey, Vote, Wording, take};
+use super::survey::{Names, Survey, Vote, Word, Wording, take};
 use super::{code, width_among};
 use crate::strings::{Distinct, Strings, decimal_length, write_decimal, write_hexadecimal};
 use smallvec::SmallVec;
@@ -219,7 +219,8 @@ impl Choice<'_> {
 
     /// Counts what strings refer to if their shapes are common.
     fn count_uses(&mut self) {
-        let Survey { strings, fillings, groups, counts, votes, words, parts, .. } = &mut *self.survey;
+        let Survey { strings, fillings, groups, counts, votes, words, parts, vocabulary, names, .. } =
+            &mut *self.survey;
         let (mut rest, mut at) = (&fillings[..], 0);
         for &(end, group) in groups.iter() {
             for &shape in &strings[at..end] {
@@ -248,10 +249,10 @@ impl Choice<'_> {
         }
         // A phrase that is not common refers to its words.
         for number in 0..words.len() {
-            let word = words[number];
-            if word.count.groups < self.least {
-                for part in word.parts.0..word.parts.1 {
-                    words[parts[part as usize] as usize].uses += word.uses;
+            let Word { count, uses, parts: (first, end) } = words[number];
+            if first < end && (count.groups < self.least || has_name(vocabulary.get(number), names)) {
+                for part in &parts[first as usize..end as usize] {
+                    words[*part as usize].uses += uses;
                 }
             }
         }

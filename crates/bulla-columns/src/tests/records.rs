@@ -144,6 +144,23 @@ fn no_item_has_the_name_of_a_data_subject() {
     sealed.comes_back();
 }
 
+/// Of a large block every fourth group is looked at, and the names of all.
+#[test]
+fn what_only_other_groups_than_those_that_are_looked_at_tell_is_no_item_and_no_name_of_theirs_is() {
+    let count = 20_000;
+    let name = |number: usize| if number == 4_001 { "carol".to_owned() } else { format!("user_{number}") };
+    let text = |number: usize| match number % 4 {
+        0 => "everybody asked carol here",
+        _ => "somebody",
+    };
+    let groups = (0..count).map(|number| vec![entry_of(&name(number), "here", text(number).as_bytes())]);
+    let mut sealed = Sealed::new(groups.collect(), 16);
+    assert!(sealed.has(b"everybody") && sealed.has(b"here"));
+    assert!(!sealed.has(b"carol"), "a name of a group that is not looked at");
+    assert!(!sealed.has(b"somebody"), "groups that are not looked at");
+    sealed.comes_back();
+}
+
 #[test]
 fn a_ciphertext_s_length_does_not_tell_which_item_it_refers_to() {
     let words = ["a", "somewhat", "considerably-longer-than-the-others"];
