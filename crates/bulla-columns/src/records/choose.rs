@@ -1,16 +1,18 @@
-//! Chooses what is common, of what a [`Survey`] counted, and has it looked up by whoever writes.
+//! Chooses what is common, of what a [`Survey`] counted, and has it ready for whoever writes.
 //!
 //! - An item is chosen only where it occurs in as many groups as were asked for.
 //! - No word has a data subject's name in it, nor has a shape between its slots, that neither begins nor ends inside of a run.
 //! - A slot that nearly always has the same filling is not one: the filling is in the shape. A string that has another there has the
 //!   shape with all slots.
 
-use super::cut::{Filling, class};
+use super::cut::class;
+use super::dictionary::Dictionary;
+use super::follow::Shapes;
 use super::items::{Items, MOST_ITEMS, MOST_SHAPES};
 use super::shape::{LONE_WORD, MOST_SHAPE, Piece, SLOT, Slot, pieces};
 use super::survey::{Names, Survey, Vote, Word, Wording, take};
 use super::{code, width_among};
-use crate::strings::{Distinct, Strings, decimal_length, write_decimal, write_hexadecimal};
+use crate::strings::{decimal_length, write_decimal, write_hexadecimal};
 use smallvec::SmallVec;
 
 /// A filling is part of a shape where it is that of all strings but one in so many.
@@ -23,140 +25,39 @@ const WORDS_TEXT: usize = 1 << 17;
 /// In bytes with more places where a name may begin or end nobody looks for one: they are no item.
 const MOST_EDGES: usize = 256;
 
-/// What is common to the groups of a block: the items, and what of strings they stand for. Used again, it keeps its memory.
+/// What is common to the groups of a block. Used again, it keeps its memory.
 #[derive(Default)]
 pub(super) struct Chosen {
     pub(super) items: Items,
-    /// Shapes as strings are cut, and how each is written.
-    shapes: Distinct,
-    plans: Vec<Plan>,
-    slots: Vec<PlannedSlot>,
-    /// The words that are part of shapes.
-    constants: Strings,
-    /// The words in the order of their positions, which follow those of shapes.
-    words: Distinct,
-    shape_items: usize,
-}
-
-/// How strings of a shape are written.
-#[derive(Clone, Copy)]
-struct Plan {
-    positions: Positions,
-    slots: (usize, usize),
-}
-
-/// The position of the shape whose slots are fixed where they nearly always have the same filling, and of that with all slots, as far
-/// as these are common.
-#[derive(Clone, Copy)]
-struct Positions {
-    fixed: Option<usize>,
-    free: Option<usize>,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct PlannedSlot {
-    pub(super) kind: Slot,
-    pub(super) fixed: Fixed,
-}
-
-/// What a slot is in the shape that is fixed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fixed {
-    Free,
-    /// Not one: it always has this number, or this one of the words that are part of shapes.
-    Number(u64),
-    Word(usize),
-    Digits(u8),
+    /// The shapes, by their positions.
+    pub(super) shapes: Shapes,
+    /// The words, whose positions follow those of the shapes.
+    pub(super) words: Dictionary,
+    pub(super) shape_items: usize,
 }
 
 impl Chosen {
     pub(super) fn clear(&mut self) {
-        let Chosen { items, shapes, plans, slots, constants, words, shape_items } = self;
+        let Chosen { items, shapes, words, shape_items } = self;
         items.clear();
         shapes.clear();
-        plans.clear();
-        slots.clear();
-        constants.clear();
         words.clear();
         *shape_items = 0;
     }
 
-    /// The position of a word or phrase.
-    #[inline]
-    pub(super) fn word(&self, word: &[u8]) -> Option<usize> {
-        Some(self.shape_items + self.words.find(word)?)
-    }
-
-    /// How a string is written that was cut into this shape and these fillings: the shape's position, its slots, and whether they are
-    /// fixed; `None` where its shape is not common.
-    #[inline]
-    pub(super) fn shape(
-        &self,
-        shape: &[u8],
-        fillings: &[Filling],
-        string: &[u8],
-    ) -> Option<(usize, &[PlannedSlot], bool)> {
-        let plan = self.plans[self.shapes.find(shape)?];
-        let slots = &self.slots[plan.slots.0..plan.slots.1];
-        if let Some(position) = plan.positions.fixed
-            && slots.iter().zip(fillings).all(|(slot, filling)| self.admits(slot.fixed, *filling, string))
-        {
-            return Some((position, slots, true));
-        }
-        Some((plan.positions.free?, slots, false))
-    }
-
-    #[inline]
-    fn admits(&self, fixed: Fixed, filling: Filling, string: &[u8]) -> bool {
-        match (fixed, filling) {
-            (Fixed::Free, _) => true,
-            (Fixed::Number(expected), Filling::Number(number)) => number == expected,
-            (Fixed::Digits(digits), Filling::Number(number)) => decimal_length(number) == digits,
-            (Fixed::Word(expected), Filling::Words { start, end, .. }) => {
-                self.constants.get(expected) == &string[start..end]
-            }
-            _ => false,
-        }
-    }
-
     /// Replaces what is here by what is common to `least` of the groups that were surveyed, or more.
     pub(super) fn choose(&mut self, survey: &mut Survey, least: u32) {
-        self.clear();
         let mut choice = Choice { least, decisions: Vec::new(), survey };
         choice.decide();
         choice.count_uses();
-        let (texts, shapes) = choice.shapes();
-        let words = choice.words(texts.len());
-        let vocabulary = &choice.survey.vocabulary;
-        self.shape_items = texts.len();
-        for &word in &words {
-            self.words.number(vocabulary.get(word));
-        }
-        self.items.fill(texts.iter().map(Vec::as_slice), words.iter().map(|word| vocabulary.get(*word)));
-        for (shape, plan) in shapes {
-            self.plan(&choice, shape, plan);
-        }
-    }
-
-    fn plan(&mut self, choice: &Choice<'_>, shape: usize, positions: Positions) {
-        let Choice { survey, decisions, .. } = choice;
-        self.shapes.number(survey.shapes.get(shape));
-        let first = self.slots.len();
-        let (vote, count) = survey.counts[shape].votes;
-        for (vote, decision) in survey.votes[vote..vote + count].iter().zip(&decisions[vote..vote + count]) {
-            let fixed = match decision {
-                Decision::Free => Fixed::Free,
-                Decision::Digits(digits) => Fixed::Digits(*digits),
-                Decision::Constant => match (vote.kind, Wording::unpack(vote.filling)) {
-                    (Slot::Word, Wording::Counted(word)) => {
-                        Fixed::Word(self.constants.add(survey.vocabulary.get(word)))
-                    }
-                    _ => Fixed::Number(vote.filling),
-                },
-            };
-            self.slots.push(PlannedSlot { kind: vote.kind, fixed });
-        }
-        self.plans.push(Plan { positions, slots: (first, self.slots.len()) });
+        let texts = choice.shapes();
+        let shapes = texts.iter().map(Vec::as_slice).collect::<Vec<_>>();
+        let words = choice.words(shapes.len());
+        let words = words.iter().map(|word| choice.survey.vocabulary.get(*word)).collect::<Vec<_>>();
+        self.shape_items = shapes.len();
+        self.shapes.fill(&shapes);
+        self.words.fill(&words);
+        self.items.fill(&shapes, &words);
     }
 }
 
@@ -258,9 +159,8 @@ impl Choice<'_> {
         }
     }
 
-    /// The bytes of the shapes that are chosen, in their order, and of each shape of which they are, by its number, the positions of
-    /// that which is fixed and of that with all slots.
-    fn shapes(&self) -> (Vec<Vec<u8>>, Vec<(usize, Positions)>) {
+    /// The shapes that are chosen, in the order of their bytes.
+    fn shapes(&self) -> Vec<Vec<u8>> {
         let mut found = Vec::new();
         for (number, shape) in self.survey.counts.iter().enumerate() {
             let (first, count) = shape.votes;
@@ -277,36 +177,23 @@ impl Choice<'_> {
                 if self.may_be_item(&text) {
                     let uses = if as_fixed { count.uses } else { rest };
                     rest -= if as_fixed { uses } else { 0 };
-                    found.push((uses, text, number, as_fixed));
+                    found.push((uses, text));
                 }
             }
         }
         found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
         found.truncate(MOST_SHAPES);
         let mut room = SHAPES_TEXT;
-        found.retain(|(_, text, ..)| {
+        found.retain(|(_, text)| {
             let fits = text.len() <= room;
             room -= if fits { text.len() } else { 0 };
             fits
         });
-        found.sort_unstable_by(|one, other| one.1.cmp(&other.1));
-        let (mut texts, mut positions) = (Vec::<Vec<u8>>::new(), Vec::new());
-        for (_, text, number, as_fixed) in found {
-            // Two can have the same bytes: what fills a slot of one is between the slots of the other.
-            if texts.last() != Some(&text) {
-                texts.push(text);
-            }
-            positions.push((number, as_fixed, texts.len() - 1));
-        }
-        positions.sort_unstable();
-        let of_one = positions.chunk_by(|(one, ..), (other, ..)| one == other).map(|positions| {
-            let of = |fixed: bool| {
-                positions.iter().find(|(_, is, _)| *is == fixed).map(|(.., position)| *position)
-            };
-            (positions[0].0, Positions { fixed: of(true), free: of(false) })
-        });
-        let of_one = of_one.collect();
-        (texts, of_one)
+        let mut shapes = found.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        shapes.sort_unstable();
+        // Two can have the same bytes: what fills a slot of one is between the slots of the other.
+        shapes.dedup();
+        shapes
     }
 
     /// Whether these bytes are a shape that may be an item.

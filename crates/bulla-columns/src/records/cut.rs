@@ -18,7 +18,7 @@ use std::ops::Range;
 /// The longest string that is cut.
 pub(super) const LONGEST: usize = 1024;
 const LEAST_HEXADECIMAL: usize = 8;
-const PARTS: usize = 3;
+pub(super) const PARTS: usize = 3;
 /// The longest name of a member that stands for itself.
 const LONGEST_MEMBER: usize = 40;
 /// The groups of a UUID.
@@ -71,7 +71,7 @@ pub(super) struct Cut {
 
 /// The run that starts there: where it ends, and the classes of all its bytes together.
 #[inline]
-fn run(string: &[u8], start: usize) -> (usize, u8) {
+pub(super) fn run(string: &[u8], start: usize) -> (usize, u8) {
     let mut classes = 0;
     for (place, &byte) in string[start..].iter().enumerate() {
         match class(byte) {
@@ -159,16 +159,14 @@ impl Cut {
 
     /// Cuts a run of digits and others into its parts, if it has few.
     fn parts(&mut self, string: &[u8], whole: Range<usize>) {
-        let pairs = string[whole.clone()].windows(2).zip(whole.start + 1..);
-        let changes = pairs.filter(|(pair, _)| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
-        let changes = changes.map(|(_, at)| at).take(PARTS).collect::<SmallVec<[usize; PARTS]>>();
+        let changes = changes(&string[whole.clone()]);
         if changes.len() == PARTS {
             return self.word(whole);
         }
         let mut from = whole.start;
-        for change in changes.into_iter().chain([whole.end]) {
-            self.part(string, from..change);
-            from = change;
+        for end in changes.into_iter().map(|place| whole.start + place).chain([whole.end]) {
+            self.part(string, from..end);
+            from = end;
         }
     }
 
@@ -233,9 +231,16 @@ impl Cut {
     }
 }
 
+/// Where the parts of a run begin, but for the first: as many as there are, or [`PARTS`].
+pub(super) fn changes(run: &[u8]) -> SmallVec<[usize; PARTS]> {
+    let pairs = run.windows(2).zip(1..);
+    let changes = pairs.filter(|(pair, _)| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
+    changes.map(|(_, place)| place).take(PARTS).collect()
+}
+
 /// Whether the name stands there, where a run starts, and ends where a run may end.
 #[inline]
-fn is_name(string: &[u8], at: usize, name: &[u8]) -> bool {
+pub(super) fn is_name(string: &[u8], at: usize, name: &[u8]) -> bool {
     string[at] == name[0]
         && string[at..].starts_with(name)
         && (class(name[name.len() - 1]) == 0

@@ -99,13 +99,9 @@ impl Items {
     }
 
     /// Replaces the items by these shapes and words, each in the order of their bytes.
-    pub(super) fn fill<'i>(
-        &mut self,
-        shapes: impl Iterator<Item = &'i [u8]>,
-        words: impl Iterator<Item = &'i [u8]>,
-    ) {
+    pub(super) fn fill(&mut self, shapes: &[&[u8]], words: &[&[u8]]) {
         self.clear();
-        let all = shapes.map(|shape| (SHAPE, shape)).chain(words.map(|word| (WORD, word)));
+        let all = shapes.iter().map(|shape| (SHAPE, shape)).chain(words.iter().map(|word| (WORD, word)));
         for (kind, item) in all {
             // It fits: a writer's items are few.
             self.places.extend(append(&mut self.bytes, kind, item));

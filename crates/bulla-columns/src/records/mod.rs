@@ -7,16 +7,19 @@
 //!
 //! - [`cut`] cuts a string into a shape and what fills its slots.
 //! - [`survey`] counts shapes and words of a block's groups, and [`choose`] chooses the common ones.
-//! - [`write`] writes a group, [`read`] reads one, whatever the bytes.
+//! - [`write`] writes a group, whose strings [`follow`] the common shapes; [`read`] reads one, whatever the bytes.
 
 mod bits;
 mod choose;
 mod cut;
+mod dictionary;
+mod follow;
 mod items;
 mod read;
 mod shape;
 mod survey;
 mod values;
+mod window;
 mod write;
 
 pub use items::Items;

@@ -1,10 +1,10 @@
 //! Writes groups as records.
 
 use super::bits::BitWriter;
-use super::choose::{Chosen, Fixed};
-use super::cut::{Cut, Filling};
+use super::choose::Chosen;
+use super::follow::{Filling, Found, Path, Word};
 use super::items::Items;
-use super::shape::{LONE_WORD, Slot, decimal_bits};
+use super::shape::decimal_bits;
 use super::survey::{MOST_PARTS, Survey, is_small, stride};
 use super::values::{Before, Value, values};
 use super::{
@@ -12,13 +12,14 @@ use super::{
     bits_in, code, width_among,
 };
 use crate::bitpack::width_of;
-use crate::strings::{Strings, decimal_length, shorter};
+use crate::strings::{Strings, shorter};
 use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
-use smallvec::SmallVec;
 
 /// What was spelled is looked for among so many of the last.
 const LOOKED_AT: usize = 64;
+/// The bits of a byte in the smallest alphabet.
+const LEAST_BITS: u32 = 4;
 
 /// Writes the groups of a block, once it has found what they have in common. Used again, it keeps its memory.
 #[derive(Default)]
@@ -26,7 +27,7 @@ pub(crate) struct RecordWriter {
     survey: Survey,
     chosen: Chosen,
     rows: Vec<RawRow<'static>>,
-    cut: Cut,
+    path: Path,
     spelled: Spelled,
 }
 
@@ -89,7 +90,7 @@ impl RecordWriter {
                 bits: BitWriter::new(out),
                 spelled: &mut self.spelled,
             };
-            writing.rows(&rows, personal, &mut self.cut);
+            writing.rows(&rows, personal, &mut self.path);
             writing.bits.finish();
         }
         self.rows = recycle(rows);
@@ -163,7 +164,7 @@ struct Writing<'s, 'o> {
 }
 
 impl Writing<'_, '_> {
-    fn rows(&mut self, rows: &[RawRow<'_>], personal: u16, cut: &mut Cut) {
+    fn rows(&mut self, rows: &[RawRow<'_>], personal: u16, path: &mut Path) {
         self.bits.put(RECORDS, 1);
         let mut before = Before::default();
         let mut presence = None;
@@ -180,13 +181,13 @@ impl Writing<'_, '_> {
                     if !is_one {
                         self.bits.put(list.len() as u64, COUNT_BITS);
                     }
-                    list.for_each(|name| self.string(cut, name, None));
+                    list.for_each(|name| self.string(path, name, None));
                 }
             }
             for (field, value) in values(row, personal) {
                 match value {
                     Value::String(string) if before.had(field, string) => self.code(code::SAME),
-                    Value::String(string) => self.string(cut, string, subjects.first()),
+                    Value::String(string) => self.string(path, string, subjects.first()),
                     Value::Number(number) => self.bits.put_sized(number, INTEGER_BITS),
                 }
             }
@@ -207,31 +208,21 @@ impl Writing<'_, '_> {
     }
 
     /// Writes a string of an entry, the first of whose data subjects has this name.
-    fn string(&mut self, cut: &mut Cut, string: &[u8], name: Option<&[u8]>) {
-        let chosen = self.chosen;
-        if chosen.items.is_empty() || !cut.of(string, name) {
+    fn string(&mut self, path: &mut Path, string: &[u8], name: Option<&[u8]>) {
+        let Chosen { items, shapes, words, .. } = self.chosen;
+        if items.is_empty() {
             return self.spell(string);
         }
-        if let [Filling::Words { count, .. }] = cut.fillings[..]
-            && cut.shape == LONE_WORD
-        {
-            return self.words(string, count);
+        match shapes.follow(string, name, words, path) {
+            None => return self.spell(string),
+            Some(Found::Words) => {}
+            Some(Found::Shape(position)) => self.item(position),
         }
-        let Some((position, slots, is_fixed)) = chosen.shape(&cut.shape, &cut.fillings, string) else {
-            return self.spell(string);
-        };
-        self.item(position);
-        for (slot, filling) in slots.iter().zip(&cut.fillings) {
-            match (if is_fixed { slot.fixed } else { Fixed::Free }, *filling) {
-                (Fixed::Number(_) | Fixed::Word(_), _) => {}
-                (_, Filling::Words { start, end, count }) => self.words(&string[start..end], count),
-                (Fixed::Digits(digits), Filling::Number(number)) => {
-                    self.bits.put(number - shorter(digits), decimal_bits(digits));
-                }
-                (Fixed::Free, Filling::Number(number)) => match slot.kind {
-                    Slot::Hexadecimal { digits, .. } => self.bits.put(number, 4 * u32::from(digits)),
-                    _ => self.decimal(number),
-                },
+        for filling in &path.fillings {
+            match *filling {
+                Filling::Words(first, end) => self.words(string, &path.words[first as usize..end as usize]),
+                Filling::Decimal(digits, number) => self.decimal(digits, number),
+                Filling::Bits(number, bits) => self.bits.put(number, bits),
             }
         }
     }
@@ -244,8 +235,7 @@ impl Writing<'_, '_> {
         self.code(code::FIRST_ITEM + position as u64);
     }
 
-    fn decimal(&mut self, number: u64) {
-        let digits = decimal_length(number);
+    fn decimal(&mut self, digits: u8, number: u64) {
         if digits >= KEPT_DIGITS {
             let known = self.spelled.numbers.len();
             if let Some(place) = self.spelled.number(number) {
@@ -257,33 +247,43 @@ impl Writing<'_, '_> {
         self.bits.put(number - shorter(digits), decimal_bits(digits));
     }
 
-    /// Writes so many words with a space between each two: all together, one by one, or spelled.
-    fn words(&mut self, text: &[u8], count: usize) {
-        if count <= MOST_PARTS
-            && let Some(position) = self.chosen.word(text)
-        {
-            return self.item(position);
-        }
-        if count == 1 {
-            return self.spell(text);
-        }
-        let words = text.split(|byte| *byte == b' ').map(|word| (self.chosen.word(word), word));
-        let words = words.collect::<SmallVec<[_; 16]>>();
-        let bits_of = |(position, word): &(Option<usize>, &[u8])| {
-            if position.is_none() { bits_spelled(word) } else { 0 }
+    fn word_item(&mut self, word: u16) {
+        self.item(self.chosen.shape_items + usize::from(word));
+    }
+
+    /// Writes some words of a string: all together, one by one, or spelled.
+    fn words(&mut self, string: &[u8], words: &[Word]) {
+        let text = |words: &[Word]| &string[words[0].start()..words[words.len() - 1].end()];
+        let whole = match words {
+            [word] => word.item,
+            _ if words.len() <= MOST_PARTS => self.chosen.words.phrase(text(words)),
+            _ => None,
         };
-        let each = words.iter().map(|word| bits_of(word) + self.width).sum::<u32>();
-        if bits_spelled(text) <= LENGTH_BITS + width_of(count as u64) + each {
-            return self.spell(text);
+        if let Some(word) = whole {
+            return self.word_item(word);
+        }
+        if words.len() == 1 || !self.is_shorter_by_words(string, text(words), words) {
+            return self.spell(text(words));
         }
         self.code(code::PHRASE);
-        self.bits.put_sized(count as u64, LENGTH_BITS);
-        for (position, word) in words {
-            match position {
-                Some(position) => self.item(position),
-                None => self.spell(word),
+        self.bits.put_sized(words.len() as u64, LENGTH_BITS);
+        for word in words {
+            match word.item {
+                Some(item) => self.word_item(item),
+                None => self.spell(&string[word.start()..word.end()]),
             }
         }
+    }
+
+    /// Whether some words of a string take fewer bits one by one than this text that they are.
+    fn is_shorter_by_words(&self, string: &[u8], text: &[u8], words: &[Word]) -> bool {
+        let bits_of = |word: &Word| match word.item {
+            Some(_) => self.width,
+            None => self.width + bits_spelled(&string[word.start()..word.end()]),
+        };
+        let each = words.iter().map(bits_of).sum::<u32>() + LENGTH_BITS + width_of(words.len() as u64);
+        // Most often the least that a text takes says it already.
+        each < bits_spelled_in(LEAST_BITS, text.len()) || each < bits_spelled(text)
     }
 
     /// Spells a string, unless it was spelled before.
@@ -345,7 +345,11 @@ fn alphabet_of(string: &[u8]) -> usize {
 
 /// About how many bits it takes to spell a string.
 fn bits_spelled(string: &[u8]) -> u32 {
-    let length = u32::try_from(string.len()).unwrap_or(u32::MAX);
-    let bytes = length.saturating_mul(bits_in(alphabet_of(string)));
-    bytes.saturating_add(ALPHABET_BITS + LENGTH_BITS + width_of(length.into()))
+    bits_spelled_in(bits_in(alphabet_of(string)), string.len())
+}
+
+/// About how many bits it takes to spell so many bytes, in so many bits each.
+fn bits_spelled_in(bits: u32, length: usize) -> u32 {
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    length.saturating_mul(bits).saturating_add(ALPHABET_BITS + LENGTH_BITS + width_of(length.into()))
 }
