@@ -8,6 +8,7 @@ use super::strings::StringEncoder;
 use super::{ABSENT, BITMAP, Compression, FIELDS, Kind, PRESENT, VERSION, bounds};
 use crate::Searched;
 use crate::account::Account;
+use crate::rows::Rows;
 use bulla_proof::EntryError;
 use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::varint;
@@ -20,6 +21,7 @@ pub struct Encoder {
     strings: StringEncoder,
     blobs: BlobEncoder,
     records: RecordWriter,
+    shared: Rows,
 }
 
 /// The fields of the rows, each field's values together.
@@ -48,6 +50,7 @@ impl Encoder {
             strings: StringEncoder::default(),
             blobs: BlobEncoder::new(compression),
             records: RecordWriter::default(),
+            shared: Rows::default(),
         }
     }
 
@@ -76,7 +79,8 @@ impl Encoder {
         tell: impl FnMut(Searched, Option<&[u8]>),
     ) -> Result<(i64, i64), EntryError> {
         let mut columns = std::mem::take(&mut self.columns).recycle();
-        let result = columns.transpose(rows, partition);
+        self.shared.clear();
+        let result = columns.transpose(rows, partition, &mut self.shared);
         if result.is_ok() {
             self.write_block(&columns, partition, out, tell);
         }
@@ -91,7 +95,7 @@ impl Encoder {
     ///
     /// # Errors
     /// As [`Encoder::encode`].
-    pub fn survey_groups<'a, R: Iterator<Item = &'a [u8]>>(
+    pub fn survey_groups<'a, R: Iterator<Item = &'a [u8]> + Clone>(
         &mut self,
         groups: impl Iterator<Item = (R, bool)>,
         entries: usize,
@@ -99,6 +103,11 @@ impl Encoder {
         least: u32,
     ) -> Result<(), EntryError> {
         self.records.survey(groups, entries, personal, least)
+    }
+
+    /// The rows of the last block, where it has groups: of those in a group what is not personal, the others empty.
+    pub fn shared_rows(&self) -> &Rows {
+        &self.shared
     }
 
     /// What is common to the groups that were surveyed last.
@@ -216,15 +225,28 @@ impl Encoder {
 }
 
 impl<'a> Columns<'a> {
-    fn transpose(&mut self, rows: &[&'a [u8]], partition: &Partition<'_>) -> Result<(), EntryError> {
+    /// Adds these rows, and to `shared` those of them that are in a group, without what is personal.
+    fn transpose(
+        &mut self,
+        rows: &[&'a [u8]],
+        partition: &Partition<'_>,
+        shared: &mut Rows,
+    ) -> Result<(), EntryError> {
         for (index, row) in rows.iter().enumerate() {
             let row = RawRow::parse(row)?;
             let grouped = partition.is_grouped(index);
             self.times.push(row.time.cast_unsigned());
             self.operations.push(row.operation);
             self.push(&row, if grouped { !partition.personal() } else { u16::MAX });
-            if !partition.is_empty() && !grouped {
-                self.ungrouped.push(row.presence);
+            if !partition.is_empty() {
+                shared.push(|out| {
+                    if grouped {
+                        row.write(!partition.personal(), out)
+                    }
+                });
+                if !grouped {
+                    self.ungrouped.push(row.presence);
+                }
             }
         }
         Ok(())

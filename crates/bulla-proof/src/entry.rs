@@ -44,6 +44,9 @@ impl Field {
     }
 }
 
+/// A row begins with its presence bits and its time, in so many bytes.
+const HEAD: usize = 10;
+
 /// The presence bits that may be set.
 pub const PRESENCE: u16 = (1 << 13) - 1;
 
@@ -360,9 +363,7 @@ impl<'a> RawRow<'a> {
     /// Where a length runs past the row, a varint is not minimal, or bytes are left over.
     #[inline]
     pub fn parse(row: &'a [u8]) -> Result<Self, EntryError> {
-        let mut rest = row;
-        let (head, tail) = rest.split_at_checked(10).ok_or(EntryError::Truncated)?;
-        rest = tail;
+        let (head, mut rest) = row.split_first_chunk::<HEAD>().ok_or(EntryError::Truncated)?;
         let presence = u16::from_le_bytes([head[0], head[1]]);
         let time = i64::from_le_bytes(head[2..10].try_into().map_err(|_| EntryError::Truncated)?);
         let operation = take_string(&mut rest)?;
@@ -390,19 +391,7 @@ impl<'a> RawRow<'a> {
         let actor = string(Field::Actor)?;
         let stream = string(Field::Stream)?;
         let payload = string(Field::Payload)?;
-        let subjects = if has(Field::Subject) {
-            let count = take_varint(&mut rest)?;
-            let subjects = Strings { count: usize::try_from(count).unwrap_or(usize::MAX), rest };
-            if subjects.count > MAX_SUBJECTS {
-                return Err(EntryError::TooManySubjects);
-            }
-            for _ in 0..subjects.count {
-                take_string(&mut rest)?;
-            }
-            Some(subjects)
-        } else {
-            None
-        };
+        let subjects = has(Field::Subject).then(|| take_strings(&mut rest)).transpose()?;
         if !rest.is_empty() {
             return Err(EntryError::LeftOver);
         }
@@ -430,6 +419,30 @@ impl<'a> RawRow<'a> {
     #[inline]
     pub fn presence_of(row: &[u8]) -> u16 {
         row.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes))
+    }
+
+    /// The data subjects of a row that was not cut. Nothing else is looked at: what is behind them, nor any text.
+    ///
+    /// # Errors
+    /// As [`RawRow::parse`], as far as they are looked for.
+    pub fn subjects_of(row: &'a [u8]) -> Result<Option<Strings<'a>>, EntryError> {
+        let presence = Self::presence_of(row);
+        if presence & Field::Subject.bit() == 0 {
+            return Ok(None);
+        }
+        let before = |first: Field, behind: Field| presence & (behind.bit() - first.bit());
+        let mut rest = row.get(HEAD..).ok_or(EntryError::Truncated)?;
+        // The first string is the operation.
+        for _ in 0..=before(Field::Controller, Field::Status).count_ones() {
+            take_string(&mut rest)?;
+        }
+        for _ in 0..before(Field::Status, Field::Location).count_ones() {
+            take_varint(&mut rest)?;
+        }
+        for _ in 0..before(Field::Location, Field::Subject).count_ones() {
+            take_string(&mut rest)?;
+        }
+        take_strings(&mut rest).map(Some)
     }
 
     /// Cuts a personal row, one without time and operation, into its fields. Both are empty in what comes out.
@@ -597,6 +610,20 @@ fn take_varint(rest: &mut &[u8]) -> Result<u64, EntryError> {
         varint::VarintError::Truncated => EntryError::Truncated,
         varint::VarintError::NotMinimal => EntryError::NotMinimal,
     })
+}
+
+/// Takes a list of strings, each of which is there.
+#[inline]
+fn take_strings<'a>(rest: &mut &'a [u8]) -> Result<Strings<'a>, EntryError> {
+    let count = usize::try_from(take_varint(rest)?).unwrap_or(usize::MAX);
+    if count > MAX_SUBJECTS {
+        return Err(EntryError::TooManySubjects);
+    }
+    let strings = Strings { count, rest };
+    for _ in 0..count {
+        take_string(rest)?;
+    }
+    Ok(strings)
 }
 
 #[inline]

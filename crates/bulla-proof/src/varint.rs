@@ -55,10 +55,17 @@ pub(crate) fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 /// Where `rest` ends inside it, or where it is not the shortest form of a `u64`.
 #[inline]
 pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
-    // Mostly it is one byte.
-    if let [byte @ ..0x80, tail @ ..] = *rest {
-        *rest = tail;
-        return Ok(u64::from(*byte));
+    // Mostly it is one byte, or two.
+    match *rest {
+        [byte @ ..0x80, tail @ ..] => {
+            *rest = tail;
+            return Ok(u64::from(*byte));
+        }
+        [low @ 0x80..=0xff, high @ 1..0x80, tail @ ..] => {
+            *rest = tail;
+            return Ok(u64::from(low & 0x7f) | u64::from(*high) << 7);
+        }
+        _ => {}
     }
     let mut value = 0_u64;
     for (index, &byte) in rest.iter().enumerate().take(MAX_LENGTH) {

@@ -5,27 +5,48 @@ use crate::error::Fault;
 
 /// Appends bits to bytes.
 pub(super) struct BitWriter<'a> {
+    /// Has room behind what was written, which ends at `at`.
     out: &'a mut Vec<u8>,
+    at: usize,
+    /// Fewer than 8 bits that are not written yet.
     word: u64,
     filled: u32,
 }
 
+/// A number of more bits is put in two parts.
+const AT_ONCE: u32 = 56;
+/// So much room is made at once.
+const ROOM: usize = 256;
+
 impl<'a> BitWriter<'a> {
     pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
-        BitWriter { out, word: 0, filled: 0 }
+        let at = out.len();
+        BitWriter { out, at, word: 0, filled: 0 }
     }
 
     /// Appends a number below 2^`width`, of at most 64 bits.
     #[inline]
     pub(super) fn put(&mut self, value: u64, width: u32) {
         debug_assert!(width_of(value) <= width && width <= 64);
+        if width > AT_ONCE {
+            self.put_part(value & ((1 << AT_ONCE) - 1), AT_ONCE);
+            return self.put_part(value >> AT_ONCE, width - AT_ONCE);
+        }
+        self.put_part(value, width);
+    }
+
+    /// All that there is is written each time: whether a word is full by now is as good as random, and not to be branched on.
+    #[inline]
+    fn put_part(&mut self, value: u64, width: u32) {
         self.word |= value << self.filled;
         self.filled += width;
-        if self.filled >= 64 {
-            self.out.extend_from_slice(&self.word.to_le_bytes());
-            self.filled -= 64;
-            self.word = if self.filled == 0 { 0 } else { value >> (width - self.filled) };
+        if self.out.len() < self.at + 8 {
+            self.out.resize(self.at + ROOM, 0);
         }
+        self.out[self.at..self.at + 8].copy_from_slice(&self.word.to_le_bytes());
+        self.at += self.filled as usize / 8;
+        self.word = self.word.unbounded_shr(self.filled & !7);
+        self.filled &= 7;
     }
 
     /// Appends how many bits a number has, in `width` bits, and all of those but the highest, which is 1.
@@ -46,8 +67,9 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Ends the stream with its last byte.
-    pub(super) fn finish(self) {
-        self.out.extend_from_slice(&self.word.to_le_bytes()[..self.filled.div_ceil(8) as usize]);
+    pub(super) fn finish(mut self) {
+        self.put_part(0, 0);
+        self.out.truncate(self.at + usize::from(self.filled > 0));
     }
 }
 

@@ -15,8 +15,10 @@ const _: () = assert!(MOST_ITEMS < u16::MAX as usize);
 /// Numbers words from 0, as many as a block may have. Used again, it keeps its memory.
 #[derive(Default)]
 pub(super) struct Dictionary {
-    /// Of words that fit a window their bytes, and one more than the number; a power of two of them.
-    places: Vec<(u128, u16)>,
+    /// Of words that fit a window one more than the number; a power of two of them.
+    places: Vec<u16>,
+    /// By number, such a word's bytes.
+    keys: Vec<u128>,
     /// The longer ones, and their numbers.
     long: Distinct,
     numbers: Vec<u16>,
@@ -26,8 +28,9 @@ pub(super) struct Dictionary {
 
 impl Dictionary {
     pub(super) fn clear(&mut self) {
-        let Dictionary { places, long, numbers, has_phrases } = self;
+        let Dictionary { places, keys, long, numbers, has_phrases } = self;
         places.clear();
+        keys.clear();
         long.clear();
         numbers.clear();
         *has_phrases = false;
@@ -36,17 +39,16 @@ impl Dictionary {
     /// Replaces what is here by these words.
     pub(super) fn fill(&mut self, words: &[&[u8]]) {
         self.clear();
-        self.places.resize((words.len() * ROOM).next_power_of_two().max(2), (0, 0));
+        self.places.resize((words.len() * ROOM).next_power_of_two().max(2), 0);
         for (&word, number) in words.iter().zip(0..) {
             self.has_phrases |= word.contains(&b' ');
+            let key = Window::at(word, 0).first(word.len());
+            self.keys.push(key);
             if word.len() > Window::BYTES {
                 self.long.number(word);
                 self.numbers.push(number);
-            } else {
-                let key = Window::at(word, 0).first(word.len());
-                if let Some(place) = self.steps(key).find(|place| self.places[*place].1 == 0) {
-                    self.places[place] = (key, number + 1);
-                }
+            } else if let Some(place) = self.steps(key).find(|place| self.places[*place] == 0) {
+                self.places[place] = number + 1;
             }
         }
     }
@@ -55,10 +57,9 @@ impl Dictionary {
     #[inline]
     pub(super) fn short(&self, key: u128) -> Option<u16> {
         for place in self.steps(key) {
-            match self.places[place] {
-                (_, 0) => break,
-                (found, number) if found == key => return Some(number - 1),
-                _ => {}
+            let number = self.places[place].checked_sub(1)?;
+            if self.keys[usize::from(number)] == key {
+                return Some(number);
             }
         }
         None

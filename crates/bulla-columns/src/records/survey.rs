@@ -6,10 +6,11 @@
 //!   many of all; what only all of them together would have often enough is not found.
 //! - The names of all data subjects of the block are noted, whichever groups are looked at.
 
-use super::cut::{Cut, Filling};
+use super::cut::{Cut, Filling, LONGEST};
 use super::shape::{Piece, Slot, pieces};
 use super::values::{Before, Value, values};
 use crate::strings::{Distinct, decimal_length};
+use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
 use foldhash::fast::{FixedState, RandomState};
 use std::collections::HashSet;
@@ -22,8 +23,8 @@ const LONGEST_WORD: usize = 128;
 /// The most words of a phrase that may be common itself.
 pub(super) const MOST_PARTS: usize = 4;
 /// The most entries of whose groups all are looked at, and of how many one is in the largest blocks.
-const LOOKED_AT: usize = 4096;
-const SPARSEST: usize = 4;
+const LOOKED_AT: usize = 2048;
+const SPARSEST: usize = 8;
 
 const NAMES: FixedState = FixedState::with_seed(0x006e_616d_6573);
 
@@ -39,14 +40,26 @@ pub(crate) fn stride(entries: usize) -> usize {
 }
 
 /// Whether a group of these rows is written as records.
-pub(super) fn is_small(rows: &[RawRow<'_>], personal: u16) -> bool {
-    let strings = rows.iter().flat_map(|row| values(row, personal)).filter_map(|(_, value)| match value {
-        Value::String(string) => {
-            Some(if string.len() > super::cut::LONGEST { LARGEST_GROUP } else { string.len() })
+pub(super) fn is_small<'a>(
+    rows: impl Iterator<Item = &'a [u8]> + Clone,
+    personal: u16,
+) -> Result<bool, EntryError> {
+    // A row is longer than its strings, and most often that says it already.
+    let lengths = rows.clone().map(<[u8]>::len);
+    if lengths.clone().all(|length| length <= LONGEST) && lengths.sum::<usize>() < LARGEST_GROUP {
+        return Ok(true);
+    }
+    let mut sum = 0;
+    for row in rows {
+        for (_, value) in values(&RawRow::parse(row)?, personal) {
+            match value {
+                Value::String(string) if string.len() > LONGEST => return Ok(false),
+                Value::String(string) => sum += string.len(),
+                Value::Number(_) => {}
+            }
         }
-        Value::Number(_) => None,
-    });
-    strings.sum::<usize>() < LARGEST_GROUP
+    }
+    Ok(sum < LARGEST_GROUP)
 }
 
 /// What fills a slot for words, as a number of a list. A word or phrase that was counted is its own number.
@@ -210,19 +223,26 @@ impl Survey {
     }
 
     /// Notes the names of this row's data subjects.
-    pub(super) fn name(&mut self, row: &RawRow<'_>) {
-        row.subjects.into_iter().flatten().for_each(|name| self.names.add(name));
+    pub(super) fn name(&mut self, row: &[u8]) -> Result<(), EntryError> {
+        RawRow::subjects_of(row)?.into_iter().flatten().for_each(|name| self.names.add(name));
+        Ok(())
     }
 
     /// Counts what a group of these rows has. Where it `counts`, it has no data subject in common with another one that does.
-    pub(super) fn add(&mut self, rows: &[RawRow<'_>], personal: u16, counts: bool) {
-        if !is_small(rows, personal) {
-            return;
+    pub(super) fn add<'a>(
+        &mut self,
+        rows: impl Iterator<Item = &'a [u8]> + Clone,
+        personal: u16,
+        counts: bool,
+    ) -> Result<(), EntryError> {
+        if !is_small(rows.clone(), personal)? {
+            return Ok(());
         }
         let number = u32::try_from(self.groups.len() + 1).unwrap_or(u32::MAX);
         let group = Group { number, counts };
         let mut before = Before::default();
         for row in rows {
+            let row = &RawRow::parse(row)?;
             let subjects = before.of_subjects(row, personal);
             if let Some(list) = subjects.list.filter(|_| !subjects.is_same) {
                 list.for_each(|name| self.string(name, None, group));
@@ -236,6 +256,7 @@ impl Survey {
             }
         }
         self.groups.push((self.strings.len(), group));
+        Ok(())
     }
 
     /// The number of a word, which is new or not; `None` where it is not counted.

@@ -26,7 +26,6 @@ const LEAST_BITS: u32 = 4;
 pub(crate) struct RecordWriter {
     survey: Survey,
     chosen: Chosen,
-    rows: Vec<RawRow<'static>>,
     path: Path,
     spelled: Spelled,
 }
@@ -35,7 +34,7 @@ impl RecordWriter {
     /// Finds what is common to `least` of these groups or more, nothing where that is 0. Of each come its rows, which are of the same data
     /// subjects, and whether it counts: one that does has no data subject in common with another one that does. All of them have so many
     /// entries.
-    pub(crate) fn survey<'a, R: Iterator<Item = &'a [u8]>>(
+    pub(crate) fn survey<'a, R: Iterator<Item = &'a [u8]> + Clone>(
         &mut self,
         groups: impl Iterator<Item = (R, bool)>,
         entries: usize,
@@ -48,19 +47,14 @@ impl RecordWriter {
             return Ok(());
         }
         let stride = stride(entries);
-        let mut rows = recycle(std::mem::take(&mut self.rows));
-        for (number, (of_group, counts)) in groups.enumerate() {
-            let looked_at = if number % stride == 0 { usize::MAX } else { 1 };
-            rows.clear();
-            for row in of_group.take(looked_at) {
-                rows.push(RawRow::parse(row)?);
+        for (number, (rows, counts)) in groups.enumerate() {
+            if let Some(row) = rows.clone().next() {
+                self.survey.name(row)?;
             }
-            rows.first().into_iter().for_each(|row| self.survey.name(row));
-            if looked_at > 1 {
-                self.survey.add(&rows, personal, counts);
+            if number % stride == 0 {
+                self.survey.add(rows, personal, counts)?;
             }
         }
-        self.rows = recycle(rows);
         self.chosen.choose(&mut self.survey, least);
         Ok(())
     }
@@ -73,36 +67,24 @@ impl RecordWriter {
     /// Appends a group of these rows; false where it has to be written in columns, and nothing was appended.
     pub(crate) fn write<'a>(
         &mut self,
-        of_group: impl Iterator<Item = &'a [u8]>,
+        rows: impl Iterator<Item = &'a [u8]> + Clone,
         personal: u16,
         out: &mut Vec<u8>,
     ) -> Result<bool, EntryError> {
-        let mut rows = recycle(std::mem::take(&mut self.rows));
-        for row in of_group {
-            rows.push(RawRow::parse(row)?);
+        if !is_small(rows.clone(), personal)? {
+            return Ok(false);
         }
-        let is_small = is_small(&rows, personal);
-        if is_small {
-            self.spelled.clear();
-            let mut writing = Writing {
-                chosen: &self.chosen,
-                width: self.chosen.items.width(),
-                bits: BitWriter::new(out),
-                spelled: &mut self.spelled,
-            };
-            writing.rows(&rows, personal, &mut self.path);
-            writing.bits.finish();
-        }
-        self.rows = recycle(rows);
-        Ok(is_small)
+        self.spelled.clear();
+        let mut writing = Writing {
+            chosen: &self.chosen,
+            width: self.chosen.items.width(),
+            bits: BitWriter::new(out),
+            spelled: &mut self.spelled,
+        };
+        writing.rows(rows, personal, &mut self.path)?;
+        writing.bits.finish();
+        Ok(true)
     }
-}
-
-/// An empty vector in the same memory.
-fn recycle<'b>(mut rows: Vec<RawRow<'_>>) -> Vec<RawRow<'b>> {
-    rows.clear();
-    // What is collected from a vector's own iterator is in its memory.
-    rows.into_iter().map_while(|_| None).collect()
 }
 
 /// What a group has spelled so far, and may refer to.
@@ -164,11 +146,17 @@ struct Writing<'s, 'o> {
 }
 
 impl Writing<'_, '_> {
-    fn rows(&mut self, rows: &[RawRow<'_>], personal: u16, path: &mut Path) {
+    fn rows<'a>(
+        &mut self,
+        rows: impl Iterator<Item = &'a [u8]>,
+        personal: u16,
+        path: &mut Path,
+    ) -> Result<(), EntryError> {
         self.bits.put(RECORDS, 1);
         let mut before = Before::default();
         let mut presence = None;
         for row in rows {
+            let row = &RawRow::parse(row)?;
             self.presence(presence.replace(row.presence & personal), row.presence & personal, personal);
             let subjects = before.of_subjects(row, personal);
             if let Some(list) = subjects.list {
@@ -192,6 +180,7 @@ impl Writing<'_, '_> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Writes which of the `personal` fields an entry has.

@@ -144,12 +144,12 @@ fn no_item_has_the_name_of_a_data_subject() {
     sealed.comes_back();
 }
 
-/// Of a large block every fourth group is looked at, and the names of all.
+/// Of a large block every eighth group is looked at, and the names of all.
 #[test]
 fn what_only_other_groups_than_those_that_are_looked_at_tell_is_no_item_and_no_name_of_theirs_is() {
     let count = 20_000;
     let name = |number: usize| if number == 4_001 { "carol".to_owned() } else { format!("user_{number}") };
-    let text = |number: usize| match number % 4 {
+    let text = |number: usize| match number % 8 {
         0 => "everybody asked carol here",
         _ => "somebody",
     };

@@ -141,6 +141,28 @@ proptest! {
     }
 
     #[test]
+    fn the_data_subjects_of_a_row_are_found_without_the_rest(
+        entry in any_entry(),
+        flip in any::<prop::sample::Index>(),
+        mask in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut row = encode(&entry.borrow());
+        let listed = |row: &[u8]| {
+            RawRow::subjects_of(row).map(|subjects| subjects.map(|list| list.map(<[u8]>::to_vec).collect::<Vec<_>>()))
+        };
+        let names = entry.borrow().subjects.map(|names| names.iter().map(|name| name.as_bytes().to_vec()).collect());
+        prop_assert_eq!(listed(&row), Ok(names.clone()));
+        let cut = &row[..cut.index(row.len())];
+        prop_assert!(names.is_none() || cut.len() < 2 || listed(cut).is_err());
+        let at = flip.index(row.len());
+        row[at] ^= mask;
+        if let Ok(whole) = RawRow::parse(&row) {
+            prop_assert_eq!(listed(&row), Ok(whole.subjects.map(|list| list.map(<[u8]>::to_vec).collect())));
+        }
+    }
+
+    #[test]
     fn a_varint_has_one_spelling(value in any::<u64>(), shift in 0..64, bytes in prop::collection::vec(any::<u8>(), 0..12)) {
         let value = value >> shift;
         let mut out = Vec::new();

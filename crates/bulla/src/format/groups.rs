@@ -169,36 +169,6 @@ pub(crate) fn merge(shared: &[u8], personal: &[u8], out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// The rows of a block as its units hash them: those in a group without their personal fields.
-#[derive(Default)]
-pub(crate) struct SharedRows {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl SharedRows {
-    /// # Errors
-    /// Where a row is none.
-    pub(crate) fn fill(&mut self, rows: &[&[u8]], partition: &Partition<'_>) -> Result<()> {
-        self.bytes.clear();
-        self.ends.clear();
-        for (index, row) in rows.iter().enumerate() {
-            if partition.member[index] > 0 {
-                let row = RawRow::parse(row).map_err(|error| Error::invalid(error.to_string()))?;
-                row.write(!partition.personal, &mut self.bytes);
-            }
-            self.ends.push(self.bytes.len());
-        }
-        Ok(())
-    }
-
-    /// The shared part of a row that is in a group.
-    pub(crate) fn row(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.bytes[start..self.ends[index]]
-    }
-}
-
 /// A block as its units see it.
 pub(crate) struct Leaves<'a, R, G> {
     pub(crate) identity: LogIdentity,

@@ -1,6 +1,6 @@
 //! Sealing a block: columns, units and their root, padding, encryption.
 
-use crate::format::groups::{self, Grouping, Leaves, Members, SharedRows};
+use crate::format::groups::{self, Grouping, Leaves, Members};
 use crate::format::sealed::{FrameNumbers, LogIdentity, Sealed};
 use crate::index::Tokens;
 use crate::write::stage::buffer::ROW_PREFIX;
@@ -29,7 +29,6 @@ pub(crate) struct BlockSealer {
     salts: Vec<u8>,
     groups: Groups,
     members: Members,
-    shared: SharedRows,
 }
 
 impl BlockSealer {
@@ -45,7 +44,6 @@ impl BlockSealer {
             salts: Vec::new(),
             groups: Groups::default(),
             members: Members::default(),
-            shared: SharedRows::default(),
         }
     }
 
@@ -82,7 +80,6 @@ impl BlockSealer {
         if partition.groups > 0 {
             groups::encrypt(grouping, rows, &self.members, &mut self.encoder, cipher, &mut self.groups)?;
             self.encoder.end_groups(&self.groups, &mut self.encoded);
-            self.shared.fill(rows, &partition)?;
             tokens.tell_groups(&self.groups);
         }
         self.account().turn_to(Some(Task::Hash));
@@ -94,7 +91,7 @@ impl BlockSealer {
             identity,
             entries: rows.len(),
             salts: &self.salts,
-            row: |row| if of_row(row).is_some() { self.shared.row(row) } else { rows[row] },
+            row: |row| if of_row(row).is_some() { &self.encoder.shared_rows()[row] } else { rows[row] },
             group: of_row,
             members: &self.members,
             groups: &self.groups,

@@ -84,12 +84,10 @@ struct Met<'a> {
 
 impl<'a> Met<'a> {
     fn add(&mut self, row: &'a [u8]) -> Result<Set> {
-        if !has_subjects(row) {
-            return Ok(Set::new());
-        }
-        let row = RawRow::parse(row).map_err(|error| Error::invalid(error.to_string()))?;
-        let subjects = row.subjects.into_iter().flatten();
+        let subjects = RawRow::subjects_of(row).map_err(|error| Error::invalid(error.to_string()))?;
         subjects
+            .into_iter()
+            .flatten()
             .map(|subject| {
                 let subject = std::str::from_utf8(subject);
                 let subject = subject.map_err(|_| Error::invalid("a data subject is not UTF-8"))?;
