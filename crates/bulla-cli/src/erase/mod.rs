@@ -270,7 +270,7 @@ impl Erase {
             order: kept.or(self.keep_order.as_deref()),
             preview: preview.map(PreviewJson::from),
         };
-        if self.json { print_json(&done) } else { print(&done.to_text(&info.origin)) }
+        if self.json { print_json(&done) } else { print(&done.to_text(info)) }
     }
 
     /// The certificate takes the place of what is in its file, which must not be the order.
@@ -367,16 +367,18 @@ struct Done<'a> {
 }
 
 impl Done<'_> {
-    fn to_text(&self, origin: &str) -> String {
+    fn to_text(&self, info: &Info) -> String {
         let numbers = preview::listed(self.numbers);
         let frame = self.frame;
         let (already, now) = if self.before { (" already", "; nothing was done now") } else { ("", "") };
-        let mut text =
-            format!("erased{already}: {numbers} of {origin}; the log tells of it in frame {frame}{now}\n");
+        let mut text = format!(
+            "erased{already}: {numbers} of {}; the log tells of it in frame {frame}{now}\n",
+            info.origin
+        );
         text.push_str(&preview::known_again(self.known_again));
         text.push_str(&preview::unknown(self.unknown, self.known_again, self.keys_lost));
         text.push_str("what remains:\n");
-        text.push_str(&remains(&Remains::ALL));
+        text.push_str(&remains(&Remains::all(info.common.is_some())));
         text.push_str(&match self.certificate {
             Some(path) => format!("certificate: {}\n", path.display()),
             None => format!("for its certificate: bulla prove DIR --event {frame} -o FILE\n"),
