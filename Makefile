@@ -52,6 +52,7 @@ cargo-deny:
 ## A short form of all measurements on this machine, in a table; benchmarks/README.md has the long one.
 bench:
 	@mkdir -p target
+	cargo build --quiet --release $(PACKAGES)
 	cargo run --quiet --release -p bulla-bench -- all --short --place target $(if $(INPUT),--access $(INPUT))
 
 ## The proxy before a Redis server: beside HAProxy, and by GDPRbench's roles; in short, too. Installs both servers where they are missing.
