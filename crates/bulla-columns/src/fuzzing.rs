@@ -1,7 +1,7 @@
 //! What the fuzz targets `block` and `records` run. Not part of a library: there are no entry points but in tests and under a fuzzer.
 
 use crate::input::Input;
-use crate::{Compression, Decoder, Encoder, Items, Rows, padme};
+use crate::{Compression, DecodeError, Decoder, Encoder, Items, Rows, padme};
 use bulla_proof::Entry;
 use bulla_proof::entry::{Field, RawRow};
 
@@ -52,56 +52,62 @@ fn personal_rows(decoder: &mut Decoder, group: usize, entries: usize) {
 /// A group as records, by itself: how many entries, which fields are personal (u16), how many common items and each behind its length
 /// (u16), then the records. In a block the length and the padding stand in the way of whatever is put in or taken out.
 pub fn records(bytes: &[u8]) {
-    let Some((entries, personal, items, text)) = parts_of(bytes) else { return };
-    let Some(&first) = text.first() else { return };
-    let some = |used: &dyn Fn(u64) -> bool| {
-        Items::some(
-            items.len() as u64,
-            (0..).zip(items.iter().copied()).filter(|(position, _)| used(*position)),
-        )
-    };
-    let Ok(all) = some(&|_| true) else { return };
-    let mut decoder = Decoder::new();
-    decoder.set_items(all);
-    let (mut left, mut pieces) = (LIMIT, Rows::default());
-    if decoder.decode_group(text, entries, personal, &mut left, &mut pieces).is_err() {
+    let Some(alone) = Alone::parse(bytes) else { return };
+    let Ok(items) = alone.items(|_| true) else { return };
+    let (mut decoder, mut left, mut pieces) = (Decoder::new(), LIMIT, Rows::default());
+    decoder.set_items(items);
+    if decoder.decode_group(alone.text, alone.entries, alone.personal, &mut left, &mut pieces).is_err() {
         assert!(pieces.is_empty() && left == LIMIT, "what does not decode gives nothing and takes nothing");
         return;
     }
-    let length = |pieces: &Rows| pieces.iter().map(|piece| piece.len() - 2).sum::<usize>();
-    assert_eq!((pieces.len(), length(&pieces)), (entries, LIMIT - left), "what is paid for is what there is");
+    let length = pieces.iter().map(|piece| piece.len() - 2).sum::<usize>();
+    assert_eq!((pieces.len(), length), (alone.entries, LIMIT - left), "what is paid for is what there is");
+    let used = decoder.used_items().collect::<Vec<_>>();
+    let only = alone.decode(|position| used.contains(&position));
+    let only = only.expect("a group needs no other items than those that it refers to");
+    assert!(pieces.iter().eq(only.iter()), "and is the same with those alone");
+    for &lacking in &used {
+        assert!(alone.decode(|position| position != lacking).is_none(), "a group needs each of them");
+    }
     let rows = pieces.iter().map(whole).collect::<Vec<_>>();
     rows.iter().for_each(|bytes| row(bytes));
-    if first & 1 == 1 {
-        let used = decoder.used_items().map(|position| position as u64).collect::<Vec<_>>();
-        let decode = |items: Items| {
-            let (mut decoder, mut left, mut again) = (Decoder::new(), LIMIT, Rows::default());
-            decoder.set_items(items);
-            let read = decoder.decode_group(text, entries, personal, &mut left, &mut again);
-            read.is_ok().then_some(again)
-        };
-        let only = some(&|position| used.contains(&position)).expect("some of the items are items");
-        let again = decode(only).expect("a group needs no other items than those that it refers to");
-        assert!(pieces.iter().eq(again.iter()), "and is the same with those alone");
-        for lacking in &used {
-            let others = some(&|position| position != *lacking).expect("some of the items are items");
-            assert!(decode(others).is_none(), "a group needs each item that it refers to");
-        }
-    }
-    write_again(&rows, personal, &pieces);
+    write_again(&rows, alone.personal, &pieces);
 }
 
-/// What stands before the records.
-fn parts_of(bytes: &[u8]) -> Option<(usize, u16, Vec<&[u8]>, &[u8])> {
-    let (&[entries, low, high, count], rest) = bytes.split_first_chunk()?;
-    let personal = u16::from_le_bytes([low, high]) & ((1 << 13) - 1) | Field::Subject.bit();
-    let mut input = Input { rest };
-    let items = (0..count).map(|_| {
-        let length = input.bytes(2).ok()?.try_into().ok()?;
-        input.bytes(u16::from_le_bytes(length).into()).ok()
-    });
-    let items = items.collect::<Option<Vec<_>>>()?;
-    Some((usize::from(entries).max(1), personal, items, input.rest))
+/// A group that is in no block.
+struct Alone<'a> {
+    entries: usize,
+    personal: u16,
+    items: Vec<&'a [u8]>,
+    text: &'a [u8],
+}
+
+impl<'a> Alone<'a> {
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let (&[entries, low, high, count], rest) = bytes.split_first_chunk()?;
+        let personal = u16::from_le_bytes([low, high]) & ((1 << 13) - 1) | Field::Subject.bit();
+        let mut input = Input { rest };
+        let items = (0..count).map(|_| {
+            let length = input.bytes(2).ok()?.try_into().ok()?;
+            input.bytes(u16::from_le_bytes(length).into()).ok()
+        });
+        let items = items.collect::<Option<Vec<_>>>()?;
+        Some(Alone { entries: usize::from(entries).max(1), personal, items, text: input.rest })
+    }
+
+    /// The common items at some positions.
+    fn items(&self, some: impl Fn(usize) -> bool) -> Result<Items, DecodeError> {
+        let items = self.items.iter().enumerate().filter(|(position, _)| some(*position));
+        Items::some(self.items.len() as u64, items.map(|(position, item)| (position as u64, *item)))
+    }
+
+    /// The group's personal rows, read with these items.
+    fn decode(&self, some: impl Fn(usize) -> bool) -> Option<Rows> {
+        let (mut decoder, mut left, mut rows) = (Decoder::new(), LIMIT, Rows::default());
+        decoder.set_items(self.items(some).expect("some of the items are items"));
+        let read = decoder.decode_group(self.text, self.entries, self.personal, &mut left, &mut rows);
+        read.is_ok().then_some(rows)
+    }
 }
 
 /// The row of an entry that has only personal fields.
@@ -153,12 +159,8 @@ mod tests {
     fn what_the_corpus_has_for_sound_is_of_the_form_that_is_read() {
         for (prefix, sound) in [("sound-", true), ("refused-", false)] {
             for (name, seed) in seeds("records", prefix) {
-                let (entries, personal, items, text) = parts_of(&seed).unwrap();
-                let mut decoder = Decoder::new();
-                decoder.set_items(Items::some(items.len() as u64, (0..).zip(items)).unwrap());
-                let read =
-                    decoder.decode_group(text, entries, personal, &mut LIMIT.clone(), &mut Rows::default());
-                assert_eq!(read.is_ok(), sound, "{name}: {read:?}");
+                let read = Alone::parse(&seed).unwrap().decode(|_| true);
+                assert_eq!(read.is_some(), sound, "{name}");
             }
         }
         for (name, seed) in
