@@ -231,7 +231,7 @@ impl fmt::Display for Remains {
             }
             Remains::CommonItems => {
                 "words and shapes that as many data subjects of a block have in common as `common` says, never a name of theirs: \
-                 where fewer entries that can still be read use one, somebody who was erased did"
+                 where fewer of those who can still be read have one, somebody who was erased had it"
             }
             Remains::Copies => "exports, proofs and grants that were given out before",
             Remains::KeyBackups => "backups of the key directory from before, which open what they opened then",
