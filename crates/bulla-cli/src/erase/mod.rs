@@ -30,10 +30,11 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 What is personal of these data subjects' entries can be read by nobody any more, in this log
-and in every copy of it; an entry that concerns others, too, goes with them. Every proof still
-stands. This cannot be undone. The reason becomes public, in the log: name nobody in it.
-What will be done is said first. At a terminal the command asks: unless the answer is `yes`,
-nothing is done, exit code 5, as where the order is refused; --dry-run judges the order alone.
+and in every copy of it, but for words that many others used (`init --common`); an entry that
+concerns others goes with them. Every proof still stands. This cannot be undone. The reason
+becomes public, in the log: name nobody in it. What will be done is said first. At a terminal
+the command asks: unless the answer is `yes`, nothing is done, exit code 5, as where the order
+is refused; --dry-run judges the order alone.
 Exit code 3 where some names are nobody's: the others are erased all the same. --again leaves
 out who is held, or came back since by the host's clock or the certificates, and refuses what
 cannot be told: exit code 3, or 5 where nothing is left.
