@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-proxy test lint style features deny advisories bench bench-proxy torture sweep fuzz interop interop-proxy spark vectors setup clean
+.PHONY: demo demo-proxy test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-proxy spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -52,6 +52,7 @@ cargo-deny:
 ## A short form of all measurements on this machine, in a table; benchmarks/README.md has the long one.
 bench:
 	@mkdir -p target
+	cargo build --quiet --release $(PACKAGES)
 	cargo run --quiet --release -p bulla-bench -- all --short --place target $(if $(INPUT),--access $(INPUT))
 
 ## The proxy before a Redis server: beside HAProxy, and by GDPRbench's roles; in short, too. Installs both servers where they are missing.
@@ -77,6 +78,13 @@ sweep: setup
 SECONDS_EACH ?= 60
 fuzz:
 	scripts/record.sh fuzz scripts/fuzz.sh $(SECONDS_EACH)
+
+## The seeds of the fuzz targets, made anew from the vectors and from a small log: after a change of the format.
+corpus:
+	rm -rf target/corpus && mkdir -p target/corpus
+	cargo build --quiet --package bulla --example append
+	cd target/corpus && ../debug/examples/append > /dev/null
+	python3 -B fuzz/make_corpus.py target/corpus/audit
 
 ## The command and the second reader (interop/), on logs, proofs and columns that are changed at random, so many rounds; then the proxy.
 ROUNDS ?= 5000

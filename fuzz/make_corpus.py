@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seed corpus of the fuzz targets, from the vectors and from a small log that the engine made.
+"""Writes the seed corpus of the fuzz targets anew, from the vectors and from a small log that the engine made; `make corpus` runs it.
 
-    cargo run -p bulla --example append            # makes ./audit and ./audit.keys
     fuzz/make_corpus.py audit
 """
 
@@ -9,10 +8,14 @@ import base64
 import hashlib
 import json
 import pathlib
+import shutil
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "fuzz" / "corpus"
+sys.path.insert(0, str(ROOT / "vectors" / "proof"))
+
+import records  # noqa: E402
 
 JSONL = [
     '{"operation":"read"}',
@@ -197,6 +200,71 @@ def write_vault():
         write("vault", f"name-{name}", name.encode())
 
 
+def write_records():
+    """Groups as records by themselves, behind their numbers of entries, personal fields and common items: those of the vectors, each of their
+    strings by itself, and slots of every kind; cut off, and with bits flipped where they begin."""
+    usual = sum(1 << bit for bit in range(7, 13))
+
+    def seed(name, entries, personal, items, text):
+        head = bytes([entries]) + personal.to_bytes(2, "little") + bytes([len(items)])
+        write("records", name, head + b"".join(len(item).to_bytes(2, "little") + item for item in items) + text)
+
+    for group, entries in records.ENTRIES.items():
+        text = records.plaintext(entries)
+        seed(f"sound-group-{group}", len(entries), usual, records.ITEMS, text)
+        seed(f"refused-group-{group}-without-items", len(entries), usual, [], text)
+        seed(f"refused-group-{group}-cut", len(entries), usual, records.ITEMS, text[:-1])
+        for bit in range(24):
+            flipped = int.from_bytes(text, "little") ^ 1 << bit
+            seed(f"flipped-group-{group}-{bit}", len(entries), usual, records.ITEMS, flipped.to_bytes(len(text), "little"))
+
+    # One entry about "ann", whose location is the string.
+    def located(*how):
+        values = dict(location="", subjects=["ann"])
+        return records.plaintext([(values, [("spelled", b"ann"), how])])
+
+    strings = {
+        "hexadecimal": ("spelled", b"0123456789abcdef"), "lower": ("spelled", b"a word, or/two_-@".replace(b",", b".")),
+        "upper": ("spelled", b"A9-_z"), "bytes": ("spelled", bytes(range(256))), "empty": ("spelled", b""),
+        "word": ("word", 4), "earlier": ("earlier", 0), "phrase": ("words", [("word", 3), ("earlier", 0), ("spelled", b"x")]),
+        "no-words": ("words", []), "words": ("words", [("word", 4)] * 16), "subject": ("shape", 0, [("decimal", "0")]),
+        "digits": ("shape", 0, [("decimal", "9" * 19)]), "filled": ("shape", 1, [("word", 3), ("digits", "00")]),
+        "object": ("shape", 2, [("decimal", "12345"), ("hexadecimal", "fffff")]),
+    }
+    for name, how in strings.items():
+        seed(f"sound-{name}", 1, usual, records.ITEMS, located(*how))
+
+    # A shape of a slot of each kind, and one of as many slots as there may be.
+    each = b"".join(bytes([0, slot]) for slot in (0, *range(1, 21), *range(32, 64), 64))
+    fillings = [("spelled", b"w"), ("decimal", "7")] + [("digits", "9" * count) for count in range(1, 20)]
+    fillings += [("hexadecimal", "f" * count) for count in (*range(1, 17), *range(1, 17))]
+    repeated = [("decimal", "54321")] + [("earlier decimal", 0)] * 127
+    usually = records.ITEMS
+    for name, shape, filled in (("every-slot", each, fillings), ("most-slots", b"\0\1" * 128, repeated)):
+        records.ITEMS = [b"\0" + shape]
+        seed(f"sound-{name}", 1, usual, records.ITEMS, located("shape", 0, filled))
+
+    # A subject's slot in an entry that has none, which is refused; and numbers, the greatest of all and 0.
+    records.ITEMS = [b"\0\0\x40"]
+    bits = records.Bits()
+    bits.put(0b11, 7)
+    bits.code(4)
+    seed("refused-nobody", 1, usual, records.ITEMS, bits.bytes())
+    records.ITEMS = []
+    bits = records.Bits()
+    bits.put(1 | 0b111 << 1, 5)
+    for greatest in (2**32 - 1, 2**64 - 1, 0):
+        bits.sized(greatest, 7)
+    # Status, duration and size are personal, and subjects, of whom there are none.
+    seed("sound-numbers", 1, 0b111 << 3 | 1 << 12, [], bits.bytes())
+    bits = records.Bits()
+    bits.put(1, 7)
+    for _ in range(254):
+        bits.put(1, 1)
+    seed("sound-most-entries", 255, usual, [], bits.bytes())
+    records.ITEMS = usually
+
+
 def write_grants():
     """What grants hold: nothing; two people and three groups; and a group beyond the tree."""
     head = b"BulG\1" + bytes(range(16)) + (301).to_bytes(8, "little")
@@ -211,6 +279,8 @@ def write_grants():
 
 def main():
     log = pathlib.Path(sys.argv[1])
+    # What an older form left would be no seed of anything.
+    shutil.rmtree(CORPUS, ignore_errors=True)
     keys = log.with_name(log.name + ".keys")
     segment = next(iter(sorted((log / "segments").glob("*.seg")))).read_bytes()
     offset, number = 0, 0
@@ -238,6 +308,7 @@ def main():
     write_events(vectors("proof/events.json"))
     write_index()
     write_vault()
+    write_records()
     write_grants()
     for index, path in enumerate(sorted((log / "index").glob("*.idx"))):
         write("index", f"log-{index}", path.read_bytes())

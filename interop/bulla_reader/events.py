@@ -28,7 +28,7 @@ SHAPES = {
     "exported": {"entries": "number", "filters": "filters", "format": "format"},
     "heartbeat": {},
 }  # fmt: skip
-REMAINS = ("shared-fields", "copies", "key-backups", "medium")
+REMAINS = ("shared-fields", "common-items", "copies", "key-backups", "medium")
 FILTERS = (
     "subject",
     "stream",

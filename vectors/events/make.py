@@ -38,6 +38,7 @@ ALLOWED = [
     (REKEYED, {"from": verifier("a", 0x66), "to": verifier("a", 0xE6)}),
     (ERASED, dict(numbers=list(range(4096)), carried_out=list(range(4096)))),
     (ERASED, dict(remains=[])),
+    (ERASED, dict(remains=["shared-fields", "common-items", "copies", "key-backups", "medium"])),
     (EXPORTED, dict(filters=[], format="a-0")),
 ]
 

@@ -16,6 +16,8 @@ NUMBERS = {"status", "duration", "size", "flags"}
 USUAL = sum(1 << FIELDS.index(field) for field in FIELDS if field not in SHARED)
 FEW = 1 << FIELDS.index("subjects") | 1 << FIELDS.index("purpose") | 1 << FIELDS.index("status")
 TOP = 2**64 - 1
+# A secret of no subjects' keys.
+OTHER = bytes([77]) * 32
 
 # By block: presence bits of the personal fields, and each entry's group.
 BLOCKS = {
@@ -131,8 +133,10 @@ class GroupedLog(Log):
         private = {field for bit, field in enumerate(FIELDS) if personal >> bit & 1}
         shared = [(number, self.write({key: entry[key] for key in entry if key not in private}))
                   for number, entry in entries]
-        secret = group_secret(bytes(range(16)), self.random, frame, subjects)
-        key, promise = (expand(secret, b"bulla group keys v2", 64)[at:at + 32] for at in (0, 32))
+        usual = group_secret(bytes(range(16)), self.random, frame, subjects)
+        secret, committed = (self.garble.get(which, usual) for which in ("encrypted", "committed"))
+        key = expand(secret, b"bulla group keys v2", 64)[:32]
+        promise = expand(committed, b"bulla group keys v2", 64)[32:]
         text = self.plaintext(personal, unit["name"], [entry for _, entry in entries])
         text = self.garble.get("text", lambda text: text)(text)
         ciphertext = self.garble.get("sealed", lambda data: data)(proofs.seal.ctr(key, text))
@@ -284,6 +288,19 @@ def refused(log, multi_proof):
         yield name, proofs.altered(both, lambda parts: parts["frames"][0]["units"][0].update(change)), problem
 
 
+def other_secrets(make, written, multi_proof, **garble):
+    """A group in columns and one of records, whose ciphertexts have sense under a secret that is disclosed, and their log's is not."""
+    garble = dict(garble, encrypted=OTHER)
+    yield "a group in columns", make(garble).disclosed({1: [1]}, multi_proof)
+    yield "a group of records", written(garble).disclosed_items({1: [0]}, multi_proof, records.USED["a"])
+
+
+def refused_secrets(make, written, multi_proof):
+    """Nobody who compares the commitment first sees what they hold."""
+    for name, parts in other_secrets(make, written, multi_proof):
+        yield f"{name} under a secret that it does not commit to", render(parts), "Unit { frame: 1, unit: 0, problem: Secret }"
+
+
 def refused_times(make, multi_proof):
     """A log that committed to other times than its rows have: those of groups count, opened or not."""
     log = make(dict(declared=dict(earliest=1700000001)))
@@ -314,9 +331,11 @@ def vectors(encode, commitment, tree, multi_proof, row):
     RecordsLog = records.records_log(GroupedLog)
     written = lambda garble=None, name="sha256": RecordsLog(name, encode, commitment, tree, row, garble)
     of_records = {name: written(name=name) for name in proofs.HASHES}
-    wrong = [*refused(logs["sha256"], multi_proof), *refused_times(make, multi_proof),
+    wrong = [*refused(logs["sha256"], multi_proof), *refused_times(make, multi_proof), *refused_secrets(make, written, multi_proof),
              *records.refused(of_records["sha256"], multi_proof)]
+    committed = [proven(f"{name} under a secret that it does commit to", parts)
+                 for name, parts in other_secrets(make, written, multi_proof, committed=OTHER)]
     named = [dict(name=name, file=file, error=error) for name, file, error in wrong]
     return dict(vkey=proofs.vkey(ORIGIN, SEED), refused=named,
-                proofs=[*accepted(logs, multi_proof), *accepted_records(of_records, multi_proof)],
+                proofs=[*accepted(logs, multi_proof), *accepted_records(of_records, multi_proof), *committed],
                 unopened=[*unopened(make, multi_proof), *records.unopened(written, of_records["sha256"], multi_proof)])

@@ -49,10 +49,9 @@ pub(crate) fn run(file: &Path, knobs: &Knobs, place: &Path) -> Result<Outcome, F
     outcome.set(figure::SECONDS, passed.time.as_secs_f64());
     outcome.set(figure::RATE, count / passed.time.as_secs_f64());
     outcome.set(figure::CPU, passed.cpu.as_nanos() as f64 / count);
-    outcome.set(figure::DISK, layout.bytes() as f64 / count);
+    layout.tell(entries.len() as u64, &mut outcome);
     outcome.set("body_bytes_per_entry", layout.bodies as f64 / count);
     outcome.set(figure::TEXT, text / count);
-    outcome.set(figure::BLOCKS, layout.blocks.len() as f64);
     let start = Instant::now();
     let exported = Export::open(&directory)?
         .identity(Arc::new(identity(&directory)?))

@@ -48,10 +48,9 @@ fn appended(workload: Workload, knobs: &Knobs, place: &Path) -> Result<(Outcome,
     let mut outcome = measure::appended(&source, entries, &passed, layout.bytes());
     outcome.producers("stage", producing, entries, source.cost());
     tell(&telemetry, entries, &mut outcome);
+    layout.tell(entries, &mut outcome);
     outcome.set(figure::FILES, layout.segments as f64);
-    outcome.set(figure::BLOCKS, layout.blocks.len() as f64);
     outcome.set(figure::UNITS, layout.units as f64);
-    outcome.set(figure::INTEGRITY, layout.integrity_share());
     outcome.set(figure::VERIFIED, entries as f64 / verify(&directory, &created, entries)?.as_secs_f64());
     Ok((outcome, created))
 }

@@ -38,6 +38,11 @@ impl Contender {
         self.summary.get(figure).map(|summary| summary.median)
     }
 
+    /// One figure against another, round by round.
+    pub(crate) fn ratio(&self, one: &str, other: &str) -> Option<Summary> {
+        summarise(self.rounds.iter().filter_map(|round| Some(round.get(one)? / round.get(other)?)))
+    }
+
     fn summarise(&mut self) {
         let names = self.rounds.iter().flat_map(|round| round.figures.keys());
         self.summary = names
@@ -113,5 +118,10 @@ pub(crate) mod tests {
         assert_eq!(case.ratio("one", "nobody", "x"), None);
         assert_eq!(case.contender("one").unwrap().median("x"), Some(40.0));
         assert_eq!(case.contender("one").unwrap().median("y"), None);
+        let mut one = case.contender("one").unwrap().clone();
+        one.add("y", &[1.0, 1.0, 1.0]);
+        one.add("x", &[1.0, 8.0, 2.0]);
+        one.add("z", &[2.0, 2.0, 2.0]);
+        assert_eq!(one.ratio("x", "z"), Some(Summary { median: 1.0, least: 0.5, most: 4.0 }));
     }
 }

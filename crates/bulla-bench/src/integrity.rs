@@ -39,8 +39,7 @@ pub(crate) fn run(knobs: &Knobs, place: &Path) -> Result<Outcome, Failure> {
     outcome.set(figure::SECONDS, passed.time.as_secs_f64());
     outcome.set(figure::RATE, logs as f64 / passed.time.as_secs_f64());
     outcome.set(figure::CPU, passed.cpu.as_nanos() as f64 / logs as f64);
-    outcome.set(figure::DISK, layout.bytes() as f64 / logs as f64);
-    outcome.set(figure::INTEGRITY, layout.integrity_share());
+    layout.tell(logs, &mut outcome);
     outcome.set("append_ms_per_log", passed.time.as_secs_f64() * 1e3 / logs as f64);
 
     let reader = Reader::open(&directory)?.identity(Arc::new(identity(&directory)?));

@@ -2,19 +2,25 @@
 //! appended, so that an entry that waits behind a slow one counts as slow too (an open loop).
 //!
 //! One producer waits for each time by looking at the clock. Beside it stands the same loop with a copy of the entry's row
-//! in place of the append; both have two looks at the clock in them, whose cost is told.
+//! in place of the append; both have two looks at the clock in them, whose cost is told. The copying loop runs twice: alone, and
+//! beside as many threads as the log kept busy while it was appended to, since what shares the processors takes them away at times.
 
 use crate::arena::Arena;
 use crate::knobs::{Amount, Knobs};
 use crate::outcome::{Failure, Outcome};
+use crate::process;
 use crate::statistics::whole;
 use bulla::{Log, Producer};
+use bulla_proof::sha256;
 use bulla_workload::Workload;
 use hdrhistogram::Histogram;
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// The kind of what was timed beside busy threads.
+pub(crate) const COPY_BESIDE: &str = "copy_beside";
 /// What is copied to, as a producer's buffer.
 const BUFFER: usize = 64 << 10;
 /// The longest latency that is told apart: a minute.
@@ -33,16 +39,23 @@ pub(crate) fn run(workload: Workload, knobs: &Knobs, place: &Path) -> Result<Out
     let possible = possible(&log, &mut producer, &arena, knobs.entries)?;
     let pace = Pace { amount: knobs.amount(), rate: knobs.rate.unwrap_or(possible / 2.0) };
 
-    let mut cursor = arena.cursor(0);
+    let (mut cursor, others) = (arena.cursor(0), Others::watch());
     let appends = pace.keep(|due| {
         let entry = cursor.next_entry();
         due.wait();
         Ok(producer.append(&entry)?)
     })?;
+    let processors = others.processors();
     drop(producer);
     log.close()?;
     let rows = Rows::of(&arena, appends.len());
     let copies = pace.keep(rows.copying())?;
+    let busy = whole(processors.ceil()).max(1);
+    let buffer = vec![0_u8; BUFFER];
+    let hash = || {
+        black_box(sha256(&[black_box(&buffer)]));
+    };
+    let beside = beside(busy, hash, || pace.keep(rows.copying()))?;
 
     let mut outcome = Outcome::default();
     outcome.set("possible_per_second", possible);
@@ -51,7 +64,48 @@ pub(crate) fn run(workload: Workload, knobs: &Knobs, place: &Path) -> Result<Out
     outcome.set("timer_ns", timer());
     tell("append", &appends, &mut outcome);
     tell("copy", &copies, &mut outcome);
+    outcome.set("log_processors", processors);
+    outcome.set("busy_threads", busy as f64);
+    tell(COPY_BESIDE, &beside, &mut outcome);
     Ok(outcome)
+}
+
+/// How many processors the other threads of this process took on average since a moment.
+struct Others {
+    start: Instant,
+    /// What all of them took until then, less what this one did.
+    taken: Duration,
+}
+
+impl Others {
+    fn watch() -> Self {
+        Others { start: Instant::now(), taken: Self::taken() }
+    }
+
+    fn taken() -> Duration {
+        process::cpu().saturating_sub(process::thread_cpu())
+    }
+
+    fn processors(&self) -> f64 {
+        Self::taken().saturating_sub(self.taken).as_secs_f64() / self.start.elapsed().as_secs_f64()
+    }
+}
+
+/// Does `work` while so many threads do something else again and again.
+fn beside<T>(threads: u64, other: impl Fn() + Sync, work: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    other();
+                }
+            });
+        }
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        done
+    })
 }
 
 /// How many entries a second one producer can append, once memory is no buffer any more.
@@ -185,6 +239,21 @@ mod tests {
         assert_eq!(latencies.len(), 100);
         // The last one was due 99 microseconds after the first, which took five milliseconds.
         assert!(latencies.min() >= 4_800_000, "{}", latencies.min());
+    }
+
+    #[test]
+    fn as_many_threads_as_were_asked_for_are_busy_beside_the_work() {
+        let seen = std::sync::Mutex::new(std::collections::HashSet::new());
+        let other = || {
+            seen.lock().unwrap().insert(std::thread::current().id());
+        };
+        let done = beside(3, other, || {
+            while seen.lock().unwrap().len() < 3 {
+                std::thread::yield_now();
+            }
+            7
+        });
+        assert_eq!((done, seen.into_inner().unwrap().len()), (7, 3));
     }
 
     #[test]

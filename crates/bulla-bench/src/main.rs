@@ -5,6 +5,7 @@ mod append;
 mod arena;
 mod baseline;
 mod claims;
+mod command;
 mod contest;
 mod erase;
 mod feed;
@@ -38,7 +39,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use suite::proxy::{Loads, Roles};
-use trial::Trial;
+use trial::{Task, Trial};
 
 /// Measures Bulla, and what it is compared with, on this machine.
 #[derive(Parser)]
@@ -192,6 +193,10 @@ struct Report {
     /// Write plots to this directory
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
+
+    /// Put the README's table into this file, in place of the one that it has
+    #[arg(long, value_name = "README")]
+    readme: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -256,6 +261,12 @@ impl All {
         if let Some(only) = &self.only {
             cases.retain(|case| case.name.starts_with(only));
         }
+        // So is a program that is missing.
+        let is_of_command =
+            |case: &Case| case.contenders.iter().any(|run| matches!(run.trial.task, Task::Command));
+        if cases.iter().any(is_of_command) {
+            command::program()?;
+        }
         self.session.run_and(cases, claims::check)
     }
 }
@@ -308,6 +319,11 @@ impl Report {
             fs::read_to_string(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))?;
         let results =
             serde_json::from_str(&text).map_err(|error| format!("{}: {error}", self.file.display()))?;
+        if let Some(file) = &self.readme {
+            let of_file = |error: Failure| format!("{}: {error}", file.display());
+            let text = fs::read_to_string(file).map_err(|error| of_file(error.into()))?;
+            fs::write(file, report::replace_in_readme(&text, &results).map_err(of_file)?)?;
+        }
         show(&results, self.plots.as_deref())
     }
 }

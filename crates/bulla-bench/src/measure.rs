@@ -13,11 +13,17 @@ pub(crate) mod figure {
     pub(crate) const SECONDS: &str = "seconds";
     pub(crate) const RATE: &str = "entries_per_second";
     pub(crate) const LOGICAL_RATE: &str = "logical_gib_per_second";
+    /// Of the log's directory.
     pub(crate) const DISK: &str = "disk_bytes_per_entry";
+    /// Data subjects that the vault knows, and what it takes for each of them.
+    pub(crate) const PEOPLE: &str = "people";
+    pub(crate) const VAULT: &str = "vault_bytes_per_person";
     /// Of an entry's row.
     pub(crate) const LOGICAL: &str = "logical_bytes_per_entry";
     /// Of an entry's line of text.
     pub(crate) const TEXT: &str = "text_bytes_per_entry";
+    /// Of an entry's line of JSON, compressed by `gzip -1` with all others.
+    pub(crate) const GZIP: &str = "gzip_1_bytes_per_entry";
     /// What no encoding goes below: entropy, what was drawn of the pools included.
     pub(crate) const BOUND: &str = "bound_bytes_per_entry";
     /// Most resident memory, less the entries that are held.

@@ -35,10 +35,8 @@ pub(crate) fn run(knobs: &Knobs, place: &Path) -> Result<Outcome, Failure> {
     outcome.set(figure::SECONDS, passed.time.as_secs_f64());
     outcome.set(figure::RATE, count / passed.time.as_secs_f64());
     outcome.set(figure::CPU, passed.cpu.as_nanos() as f64 / count);
-    outcome.set(figure::DISK, layout.bytes() as f64 / count);
+    layout.tell(entries, &mut outcome);
     outcome.set(figure::BOUND, Workload::Slow.entropy_per_entry());
-    outcome.set(figure::BLOCKS, blocks);
-    outcome.set(figure::INTEGRITY, layout.integrity_share());
     outcome.set("entries_per_block", count / blocks);
     outcome.set("body_bytes_per_entry", layout.bodies as f64 / count);
     Ok(outcome)

@@ -6,7 +6,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::proxied::{
     self, gdprbench::Asked, latency::Latency as ProxyLatency, memory::Memory, throughput::Throughput,
 };
-use crate::{access, append, erase, integrity, latency, limits, slow};
+use crate::{access, append, command, erase, integrity, latency, limits, slow};
 use bulla_workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ pub(crate) enum Task {
     Proofs,
     /// One of that benchmark's schemes does.
     Sqlite(sqlite::Scheme),
+    /// The command appends the lines of `tenants` that it generates.
+    Command,
     /// Bulla appends what little happens.
     Slow,
     /// Bulla appends at times that are set beforehand.
@@ -98,6 +100,7 @@ impl Trial {
             Task::Access(file) => access::run(file, knobs()?, directory),
             Task::Proofs => integrity::run(knobs()?, directory),
             Task::Sqlite(scheme) => sqlite::run(*scheme, knobs()?, directory),
+            Task::Command => command::run(knobs()?, directory),
             Task::Slow => slow::run(knobs()?, directory),
             Task::Latency(load) => latency::run(load.0, knobs()?, directory),
             Task::Limits(load) => limits::run(load.0, knobs()?),

@@ -33,6 +33,21 @@ fn check_close_to(content: &[u8], target: Target) {
     }
 }
 
+/// The contents of the files of a target's corpus whose names begin so, with their names.
+///
+/// # Panics
+/// Where there is none.
+pub fn seeds(target: &str, prefix: &str) -> Vec<(String, Vec<u8>)> {
+    let name = |path: &PathBuf| Some(path.file_name()?.to_str()?.to_owned());
+    let read = |path: PathBuf| {
+        let name = name(&path).filter(|name| name.starts_with(prefix))?;
+        Some((name, std::fs::read(path).expect("a file of the corpus can be read")))
+    };
+    let seeds = corpus(target).into_iter().filter_map(read).collect::<Vec<_>>();
+    assert!(!seeds.is_empty(), "{target} has no seed {prefix}");
+    seeds
+}
+
 fn corpus(target: &str) -> Vec<PathBuf> {
     let folder = fuzz().join("corpus").join(target);
     let items = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

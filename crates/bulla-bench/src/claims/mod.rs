@@ -3,6 +3,7 @@
 pub(crate) mod proxy;
 
 use crate::contest::{Case, Contender};
+use crate::latency::COPY_BESIDE;
 use crate::measure::figure;
 use crate::suite::{BALANCED, BULLA, CONVENTIONAL, MAX, name};
 use bulla_workload::Workload;
@@ -27,10 +28,11 @@ pub(crate) fn check(cases: &[Case]) -> Vec<Claim> {
     let mut claims = Claims { cases, checked: Vec::new() };
     let (rate, bytes) = (figure::RATE, figure::DISK);
     for (case, faster, smaller) in [
-        (name::GDPR_OS, 4.0, 0.6),
-        (Workload::Gdpr.name(), 3.0, 1.0),
-        (Workload::Gdpr50.name(), 3.0, 1.0),
-        (Workload::Json.name(), 3.0, 1.0),
+        (name::GDPR_OS, 4.5, 0.6),
+        (Workload::Gdpr.name(), 4.0, 1.0),
+        (Workload::Gdpr50.name(), 3.0, 0.8),
+        (Workload::Json.name(), 1.3, 0.8),
+        (Workload::WebSubjects.name(), 1.5, 0.6),
     ] {
         claims.against(case, rate, "entries/s against conventional", |ratio| {
             (ratio >= faster, Some(faster), None)
@@ -39,14 +41,18 @@ pub(crate) fn check(cases: &[Case]) -> Vec<Claim> {
             (ratio <= smaller, None, Some(smaller))
         });
     }
-    for (case, faster) in [(name::WEB_ONE, 20.0), (Workload::WebAdversarial.name(), 8.0)] {
-        claims.against(case, rate, "entries/s against conventional", |ratio| {
-            (ratio >= faster, Some(faster), None)
-        });
+    for (case, most) in [(name::WEB_ONE, 300.0), (Workload::WebAdversarial.name(), 1200.0)] {
+        claims.at_most(case, "CPU per entry, ns", most, |run| run.median(figure::CPU));
     }
     let over = |one: &'static str, other: &'static str| {
         move |run: &Contender| Some(run.median(one)? / run.median(other)?)
     };
+    claims.at_most(
+        name::TENANTS_COMMAND,
+        "bytes against gzip -1 of the lines",
+        1.0,
+        over(bytes, figure::GZIP),
+    );
     let memory = |run: &Contender| Some(run.median(figure::MEMORY)? * MB);
     claims.at_most(name::WEB_ONE, "bytes against the entropy bound", 1.10, over(bytes, figure::BOUND));
     claims.at_most(name::WEB_ONE, "memory, MB", 105.0, memory);
@@ -56,23 +62,20 @@ pub(crate) fn check(cases: &[Case]) -> Vec<Claim> {
     }
     claims.at_most(Workload::Gdpr.name(), "share for integrity", 0.01, |run| run.median(figure::INTEGRITY));
     claims.at_most(Workload::Web.name(), "share for integrity", 0.03, |run| run.median(figure::INTEGRITY));
-    for case in [
-        Workload::Gdpr,
-        Workload::Gdpr50,
-        Workload::Json,
-        Workload::Web,
-        Workload::WebSubjects,
-        Workload::WebAdversarial,
-    ] {
-        claims.at_least(case.name(), "verified/s against entries/s", 1.0, over(figure::VERIFIED, rate));
+    for case in cases {
+        claims.at_least(&case.name, "verified/s against entries/s", 1.0, |run| {
+            Some(run.ratio(figure::VERIFIED, rate)?.median)
+        });
     }
     claims.writers();
-    for case in [name::SLOW, name::SLOW_PLAIN] {
-        claims.at_most(case, "bytes per entry", 60.0, |run| run.median(bytes));
+    for (case, most) in [(name::SLOW, 90.0), (name::SLOW_PLAIN, 60.0)] {
+        claims.at_most(case, "bytes per entry", most, |run| run.median(bytes));
     }
     for case in [name::LATENCY_SMALL, name::LATENCY_LARGE] {
         claims.at_most(case, "append p50 against a copy", 3.0, over("append_p50_ns", "copy_p50_ns"));
-        claims.at_most(case, "append p99.9, us", 100.0, |run| Some(run.median("append_p99_9_ns")? / 1e3));
+        claims.at_most(case, "append p99.9 against a copy beside busy threads", 10.0, |run| {
+            Some(run.ratio("append_p99_9_ns", &format!("{COPY_BESIDE}_p99_9_ns"))?.median)
+        });
     }
     for (profile, zstd, about) in [
         (BALANCED, "zstd_3_bytes_per_entry", "balanced: bytes against zstd -3"),
@@ -155,11 +158,11 @@ mod tests {
 
     #[test]
     fn a_claim_holds_up_to_its_bound() {
-        for (bulla, holds) in [(300.0, true), (299.0, false)] {
+        for (bulla, holds) in [(130.0, true), (129.0, false)] {
             let cases = [case("json", figure::RATE, &[(BULLA, &[bulla]), (CONVENTIONAL, &[100.0])])];
             assert_eq!(held(&cases, "entries/s against conventional"), [holds]);
         }
-        for (bytes, holds) in [(60.0, true), (60.1, false)] {
+        for (bytes, holds) in [(90.0, true), (90.1, false)] {
             assert_eq!(
                 held(&[case(name::SLOW, figure::DISK, &[(BULLA, &[bytes])])], "bytes per entry"),
                 [holds]
@@ -169,6 +172,21 @@ mod tests {
             let cases =
                 [case(name::GDPR_WRITERS, figure::CPU, &[("1 writers", &[1.0]), ("2 writers", &[second])])];
             assert_eq!(held(&cases, "CPU per entry, 2 against 1"), [holds]);
+        }
+    }
+
+    #[test]
+    fn what_is_of_one_run_is_compared_round_by_round() {
+        // The medians are 10 and 10; of the rounds two are slower to verify than to append.
+        for (name, holds) in [("tenants", false), ("anything that is verified", false)] {
+            let mut slow = case(name, figure::RATE, &[(BULLA, &[10.0, 100.0, 1.0])]);
+            slow.contenders[0].add(figure::VERIFIED, &[9.0, 10.0, 100.0]);
+            assert_eq!(held(&[slow], "verified/s against entries/s"), [holds]);
+        }
+        for (append, holds) in [(1000.0, true), (1001.0, false)] {
+            let mut latency = case(name::LATENCY_SMALL, "append_p99_9_ns", &[(BULLA, &[append])]);
+            latency.contenders[0].add("copy_beside_p99_9_ns", &[100.0]);
+            assert_eq!(held(&[latency], "append p99.9 against a copy beside busy threads"), [holds]);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a run of the proxy needs of the machine.
 
+use crate::command;
 use crate::outcome::Failure;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -29,15 +30,9 @@ impl Setup {
             self.cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).take(2).collect();
         }
         let bulla = match self.bulla {
-            Some(path) => path,
-            None => std::env::current_exe()?.with_file_name("bulla"),
+            Some(path) => path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?,
+            None => command::program().map_err(|error| format!("{error}; --bulla names another one"))?,
         };
-        let bulla = bulla.canonicalize().map_err(|error| {
-            format!(
-                "{}: {error}: `cargo build --release -p bulla-cli` makes it; --bulla names another one",
-                bulla.display()
-            )
-        })?;
         self.bulla = Some(bulla);
         Ok(self)
     }

@@ -178,7 +178,7 @@ fn latency(results: &Results, kind: &str, title: &str) -> Option<String> {
     let mut colour = COLOURS[0];
     for (case, kind, points) in &curves {
         // What is only there to compare with has the colour of what is compared.
-        let dashed = *kind == "copy";
+        let dashed = kind.starts_with("copy");
         if !dashed {
             colour = colours.next().unwrap_or(&COLOURS[0]);
         }

@@ -13,6 +13,9 @@ use crate::trial::{Load, Task};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+/// Of the table of appends.
+const COLUMNS: usize = 14;
+
 const LIMITS: [(&str, &str); 4] =
     [("memcpy", "memcpy"), ("aes_256_gcm", "AES-256-GCM"), ("sha_256", "SHA-256"), ("zstd_1", "zstd -1")];
 
@@ -69,13 +72,14 @@ fn is_limit(case: &Case) -> bool {
 }
 
 fn appends(results: &Results, out: &mut String) {
-    let head = [
+    let head: [&str; COLUMNS] = [
         "case",
         "program",
         "entries/s",
         "±%",
         "GiB/s",
         "B/entry",
+        "B/person",
         "rows/B",
         "text/B",
         "B/bound",
@@ -102,7 +106,8 @@ fn appends(results: &Results, out: &mut String) {
     if !table.is_empty() {
         table.print(out);
         out.push_str(
-            "rows/B, text/B: rows and lines of text against bytes on disk; B/bound: bytes on disk against the entropy bound;\n\
+            "B/entry: of the log's directory; B/person: of the vault, for each data subject that it knows; rows/B, text/B: rows\n\
+             and lines of text against bytes on disk; B/bound: bytes on disk against the entropy bound;\n\
              MiB: most resident memory, less the entries that were held ready; against: entries/s against the conventional\n\
              pipeline, round by round; published figures are of other machines; limits are of one processor\n\n",
         );
@@ -129,6 +134,7 @@ fn append_row(case: &Case, contender: &Contender) -> Vec<String> {
         spread.unwrap_or_default(),
         cell(of(figure::LOGICAL_RATE), short),
         cell(of(figure::DISK), short),
+        cell(of(figure::VAULT), short),
         cell(over(figure::LOGICAL, figure::DISK), short),
         cell(over(figure::TEXT, figure::DISK), short),
         cell(over(figure::DISK, figure::BOUND), short),
@@ -140,26 +146,26 @@ fn append_row(case: &Case, contender: &Contender) -> Vec<String> {
 }
 
 fn published_row(published: &Published) -> Vec<String> {
-    let mut row = vec![String::new(); 13];
+    let mut row = vec![String::new(); COLUMNS];
     row[0] = published.workload.to_owned();
     row[1] = published.by.to_owned();
     row[2] = whole(published.entries_per_second);
     row[4] = cell(published.gib_per_second, short);
-    row[6] = cell(published.ratio_to_rows, short);
-    row[7] = cell(published.ratio_to_text, short);
-    row[10] = cell(published.memory_mib, whole);
+    row[7] = cell(published.ratio_to_rows, short);
+    row[8] = cell(published.ratio_to_text, short);
+    row[11] = cell(published.memory_mib, whole);
     row
 }
 
 fn limit_row(load: Load, limits: &Contender, key: &str, about: &str) -> Vec<String> {
     let each = limits.median(&format!("{key}_ns_per_entry"));
     let gib = limits.median(&format!("{key}_gb_per_second")).map(|gb| gb * 1e9 / f64::from(1 << 30));
-    let mut row = vec![String::new(); 13];
+    let mut row = vec![String::new(); COLUMNS];
     row[0] = load.0.name().to_owned();
     row[1] = format!("limit: {about}");
     row[2] = cell(each.map(|each| 1e9 / each), whole);
     row[4] = cell(gib, short);
-    row[9] = cell(each, short);
+    row[10] = cell(each, short);
     row
 }
 

@@ -26,6 +26,8 @@ pub(crate) mod name {
     pub(crate) const ADVERSARIAL_MAX: &str = "web-adversarial, max";
     pub(crate) const ACCESS: &str = "access";
     pub(crate) const INTEGRITY: &str = "integrity";
+    /// A hundred thousand lines, through the command.
+    pub(crate) const TENANTS_COMMAND: &str = "tenants, 100,000 entries, the command";
     pub(crate) const SLOW: &str = "slow";
     pub(crate) const SLOW_PLAIN: &str = "slow, no erasure";
     pub(crate) const SIZE_SMALL: &str = "100 B";
@@ -117,6 +119,7 @@ pub(crate) fn all(knobs: &Knobs, access_log: Option<&PathBuf>) -> Vec<Case> {
     cases.push(appends(name::ADVERSARIAL_MAX, Workload::WebAdversarial, &max, false));
     cases.extend(access_log.map(|file| access(file, knobs)));
     cases.push(integrity(knobs, true));
+    cases.push(case(name::TENANTS_COMMAND, vec![contender(BULLA, Task::Command, knobs)]));
     cases.push(slow(name::SLOW, knobs));
     cases.push(slow(name::SLOW_PLAIN, &Knobs { erasure: Switch::Off, ..knobs.clone() }));
     cases.extend(latency(knobs));

@@ -81,6 +81,9 @@ fn workloads_are_appended_by_bulla_and_by_the_conventional_pipeline() {
             0,
             &["verified_entries_per_second", "blocks", "units", "files", "integrity_share"],
         );
+        let has_people = !matches!(workload, "web" | "web-adversarial");
+        let of_vault = &results["cases"][0]["contenders"][0]["summary"]["vault_bytes_per_person"];
+        assert_eq!(of_vault.is_object(), has_people, "{workload}");
         all_positive(
             &results,
             0,
@@ -174,11 +177,12 @@ fn latencies_are_told_by_percentile() {
     let (results, _) = bench(&["latency", "--rate", "100000"]);
     for case in 0..2 {
         let figure = |name: &str| median(&results, case, 0, name);
-        for kind in ["append", "copy"] {
+        for kind in ["append", "copy", "copy_beside"] {
             let at =
                 ["p50", "p99", "p99_9", "max"].map(|percentile| figure(&format!("{kind}_{percentile}_ns")));
             assert!(at.is_sorted() && at[0] > 0.0, "{kind}: {at:?}");
         }
+        assert!(figure("busy_threads") >= 1.0 && figure("log_processors") >= 0.0);
         assert!(figure("timer_ns") > 0.0 && figure("rate_per_second") == 100_000.0);
         assert!(results["cases"][case]["contenders"][0]["rounds"][0]["latencies"]["append"].is_array());
     }
@@ -226,8 +230,19 @@ fn all_of_it_is_printed_plotted_and_printed_again_from_its_file() {
     // Kept out of the place whose directories are counted.
     let elsewhere = tempfile::tempdir().unwrap();
     let plots = elsewhere.path().join("plots");
+    proxied::bulla();
     let (results, printed) =
         bench_in(&place, &["all", "--rate", "20000", "--plots", plots.to_str().unwrap()]);
+    let cases = results["cases"].as_array().unwrap();
+    let by_command =
+        cases.iter().find(|case| case["name"] == "tenants, 100,000 entries, the command").unwrap();
+    let figures = &by_command["contenders"][0]["summary"];
+    assert_eq!(figures["entries"]["median"], 2000.0);
+    for figure in
+        ["disk_bytes_per_entry", "gzip_1_bytes_per_entry", "text_bytes_per_entry", "vault_bytes_per_person"]
+    {
+        assert!(figures[figure]["median"].as_f64().unwrap() > 0.0, "{figure}");
+    }
     let claims = results["claims"].as_array().unwrap();
     assert!(claims.len() >= 20, "{claims:?}");
     assert!(results["machine"]["processors"].as_u64().unwrap() > 0 && results["command"].is_string());
@@ -237,12 +252,21 @@ fn all_of_it_is_printed_plotted_and_printed_again_from_its_file() {
     for plot in ["throughput", "bytes", "memory", "stages", "latency"] {
         assert_is_xml(&plots.join(format!("{plot}.svg")));
     }
+    let readme = elsewhere.path().join("README.md");
+    std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"), &readme).unwrap();
     let again = Command::new(env!("CARGO_BIN_EXE_bulla-bench"))
         .arg("report")
         .arg(place.path().join("results.json"))
+        .arg("--readme")
+        .arg(&readme)
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(again.stdout).unwrap(), printed);
+    let table = std::fs::read_to_string(&readme).unwrap();
+    for row in ["two words", "fifty words", "`json`", "`tenants`", "by the command", "one producer", "Loggr"]
+    {
+        assert!(table.contains(row), "{row} in {table}");
+    }
 }
 
 #[track_caller]

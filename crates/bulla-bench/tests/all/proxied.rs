@@ -12,7 +12,7 @@ const TABLE: [&str; 5] =
     ["async, mapped", "async, unmapped, no erasure", "before-reply, mapped", "haproxy", "direct"];
 
 /// The command, which is another crate's: built here with this crate's profile, so that no run is against one that is missing or old.
-fn bulla() -> &'static Path {
+pub(crate) fn bulla() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let bench = Path::new(env!("CARGO_BIN_EXE_bulla-bench"));

@@ -30,10 +30,11 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 What is personal of these data subjects' entries can be read by nobody any more, in this log
-and in every copy of it; an entry that concerns others, too, goes with them. Every proof still
-stands. This cannot be undone. The reason becomes public, in the log: name nobody in it.
-What will be done is said first. At a terminal the command asks: unless the answer is `yes`,
-nothing is done, exit code 5, as where the order is refused; --dry-run judges the order alone.
+and in every copy of it, but for words that many others used (`init --common`); an entry that
+concerns others goes with them. Every proof still stands. This cannot be undone. The reason
+becomes public, in the log: name nobody in it. What will be done is said first. At a terminal
+the command asks: unless the answer is `yes`, nothing is done, exit code 5, as where the order
+is refused; --dry-run judges the order alone.
 Exit code 3 where some names are nobody's: the others are erased all the same. --again leaves
 out who is held, or came back since by the host's clock or the certificates, and refuses what
 cannot be told: exit code 3, or 5 where nothing is left.
@@ -270,7 +271,7 @@ impl Erase {
             order: kept.or(self.keep_order.as_deref()),
             preview: preview.map(PreviewJson::from),
         };
-        if self.json { print_json(&done) } else { print(&done.to_text(&info.origin)) }
+        if self.json { print_json(&done) } else { print(&done.to_text(info)) }
     }
 
     /// The certificate takes the place of what is in its file, which must not be the order.
@@ -367,16 +368,18 @@ struct Done<'a> {
 }
 
 impl Done<'_> {
-    fn to_text(&self, origin: &str) -> String {
+    fn to_text(&self, info: &Info) -> String {
         let numbers = preview::listed(self.numbers);
         let frame = self.frame;
         let (already, now) = if self.before { (" already", "; nothing was done now") } else { ("", "") };
-        let mut text =
-            format!("erased{already}: {numbers} of {origin}; the log tells of it in frame {frame}{now}\n");
+        let mut text = format!(
+            "erased{already}: {numbers} of {}; the log tells of it in frame {frame}{now}\n",
+            info.origin
+        );
         text.push_str(&preview::known_again(self.known_again));
         text.push_str(&preview::unknown(self.unknown, self.known_again, self.keys_lost));
         text.push_str("what remains:\n");
-        text.push_str(&remains(&Remains::ALL));
+        text.push_str(&remains(&Remains::all(info.common.is_some())));
         text.push_str(&match self.certificate {
             Some(path) => format!("certificate: {}\n", path.display()),
             None => format!("for its certificate: bulla prove DIR --event {frame} -o FILE\n"),

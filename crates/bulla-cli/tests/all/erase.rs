@@ -66,6 +66,26 @@ fn who_cannot_tell_how_many_are_erased_says_so() {
     assert_eq!(erased(&without, &["--public"]), (Some(0), false, "0".to_owned()));
 }
 
+/// Of a log whose groups share nothing, nothing that they have in common remains; and neither the certificate nor the command says so.
+#[test]
+fn what_is_said_to_remain_is_what_does_in_this_log() {
+    for (common, expected) in [("16", true), ("off", false)] {
+        let place = Place::empty();
+        bulla(arguments!["init", place.audit(), "--common", common]).exits(exit::DONE);
+        place.append(&[], &lines(0..20)).exits(exit::DONE);
+        let certificate = path(&place, "erased.cert");
+        let erased = place.run("erase", &["--subject", "s7", "-o", &certificate]).exits(exit::DONE);
+        let checked = check(&certificate, &[]).exits(exit::DONE);
+        let json = check(&certificate, &["--json"]).exits(exit::DONE).json();
+        let remains = json["event"]["remains"].as_array().unwrap();
+        assert_eq!(remains.contains(&"common-items".into()), expected, "{json}");
+        assert_eq!(remains.len(), if expected { 5 } else { 4 });
+        for told in [&erased.out, &checked.out] {
+            assert_eq!(told.contains("words and shapes that"), expected, "{told}");
+        }
+    }
+}
+
 #[test]
 fn an_erasure_is_told_certified_and_seen() {
     let (place, key) = filled();
@@ -84,9 +104,14 @@ fn an_erasure_is_told_certified_and_seen() {
 
     let erasure_key = place.run("info", &["--json"]).json()["erasure_key"].as_str().unwrap().to_owned();
     let checked = check(&certificate, &["--key", &key, "--erasure-key", &erasure_key]).exits(exit::DONE);
-    for told in
-        ["data subject 7", "request of 2026-03-01", "signed by", "frame ", "exports, proofs and grants"]
-    {
+    for told in [
+        "data subject 7",
+        "request of 2026-03-01",
+        "signed by",
+        "frame ",
+        "words and shapes",
+        "exports, proofs and grants",
+    ] {
         assert!(checked.out.contains(told), "{told}: {checked:?}");
     }
     assert!(checked.err.contains("ok: signed by"), "{checked:?}");

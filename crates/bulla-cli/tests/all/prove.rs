@@ -177,6 +177,30 @@ fn groups_are_opened_or_their_entries_marked_and_what_does_not_open_is_refused()
     }
 }
 
+/// The ciphertexts open under the secrets that are disclosed; only that the groups commit to others is wrong. Decrypted first, they would be printed.
+#[test]
+fn a_secret_is_compared_with_the_commitment_before_anything_is_decrypted() {
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/proof/groups.json");
+    let vectors: serde_json::Value = serde_json::from_slice(&std::fs::read(vectors).unwrap()).unwrap();
+    let key = vectors["vkey"].as_str().unwrap();
+    let place = Place::empty();
+    for (group, word) in [("a group in columns", "user_1/"), ("a group of records", "ann/123456")] {
+        let write = |list: &str, whether: &str| {
+            let name = format!("{group} under a secret that it {whether} commit to");
+            let vector = vectors[list].as_array().unwrap().iter().find(|vector| vector["name"] == *name);
+            place.write("a.proof", vector.unwrap()["file"].as_str().unwrap().as_bytes())
+        };
+        let sound = check(&write("proofs", "does"), &["--key", key]).exits(exit::DONE);
+        assert!(sound.out.contains(word), "{sound:?}");
+        for more in [&["--key", key][..], &[], &["--json"]] {
+            let ran = check(&write("refused", "does not"), more).exits(exit::VIOLATION);
+            assert!(ran.err.contains("is not the one that the group commits to"), "{ran:?}");
+            assert!(!ran.out.contains(word) && !ran.err.contains(word), "{ran:?}");
+            assert_eq!(ran.out.is_empty(), !more.contains(&"--json"), "{ran:?}");
+        }
+    }
+}
+
 #[test]
 fn without_a_key_a_proof_only_agrees_with_itself_and_with_another_it_does_not_hold() {
     let place = filled();

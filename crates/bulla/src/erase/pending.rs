@@ -1,9 +1,9 @@
 //! An erasure that is under way: what the log will record of it is kept in the key directory until the log has it.
 
+use crate::format::config::LogConfig;
 use crate::format::event::{Event, Remains};
 use crate::keys::files;
 use bulla_proof::checkpoint::VerifierKey;
-use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::order::Order;
 use bulla_store::Store;
@@ -67,14 +67,15 @@ impl Pending {
     /// # Errors
     /// Says what is wrong where no reader would take that: the file lies beside the vault, and nothing vouches for what is in it
     /// but the order's signature.
-    pub(crate) fn event(&self, key: &VerifierKey, log: LogId) -> std::result::Result<Event, String> {
+    pub(crate) fn event(&self, key: &VerifierKey, config: &LogConfig) -> std::result::Result<Event, String> {
         let Pending { numbers, carried_out, order } = self.clone();
         let ordered =
             Order::open(order.as_bytes(), key).map_err(|error| format!("the order in it: {error}"))?;
         ordered
-            .check_erasure(log, &numbers, &carried_out)
+            .check_erasure(config.id, &numbers, &carried_out)
             .map_err(|error| format!("what is in it: {error}"))?;
-        let event = Event::Erased { numbers, carried_out, order, remains: Remains::ALL.to_vec() };
+        let remains = Remains::all(config.common.is_some());
+        let event = Event::Erased { numbers, carried_out, order, remains };
         match Event::decode(&event.encode()) {
             Ok(_) => Ok(event),
             Err(error) => Err(format!("what is in it: {error}")),

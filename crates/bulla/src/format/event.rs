@@ -203,6 +203,8 @@ pub enum Remains {
     /// Of each entry its time, operation, controller, processor, purpose, status, duration, size and flags, under the
     /// number of the data subject.
     SharedFields,
+    /// Of a log with `common` in `[log]`: what many groups of a block have in common, which stands outside of them.
+    CommonItems,
     /// What was given out before: exports, proofs, grants.
     Copies,
     /// Backups of the key directory from before.
@@ -212,9 +214,12 @@ pub enum Remains {
 }
 
 impl Remains {
-    /// All of it.
-    pub const ALL: [Remains; 4] =
-        [Remains::SharedFields, Remains::Copies, Remains::KeyBackups, Remains::Medium];
+    /// All of it, in a log whose groups share what they have in `common`, or in one where they do not.
+    pub fn all(common: bool) -> Vec<Remains> {
+        use Remains::{CommonItems, Copies, KeyBackups, Medium, SharedFields};
+        let all = [SharedFields, CommonItems, Copies, KeyBackups, Medium];
+        all.into_iter().filter(|remains| common || *remains != CommonItems).collect()
+    }
 }
 
 impl fmt::Display for Remains {
@@ -223,6 +228,10 @@ impl fmt::Display for Remains {
             Remains::SharedFields => {
                 "of each entry: time, operation, controller, processor, purpose, status, duration, size and flags, under \
                  the data subject's number"
+            }
+            Remains::CommonItems => {
+                "words and shapes that as many data subjects of a block have in common as `common` says, never a name of theirs: \
+                 where fewer of those who can still be read have one, somebody who was erased had it"
             }
             Remains::Copies => "exports, proofs and grants that were given out before",
             Remains::KeyBackups => "backups of the key directory from before, which open what they opened then",

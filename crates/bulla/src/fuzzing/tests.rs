@@ -1,8 +1,10 @@
 //! The targets on their corpus, and what a hostile part of an index takes.
 
-use super::{TARGETS, index};
+use super::{TARGETS, index, open_proof};
+use bulla_proof::ProofFile;
 use bulla_testkit::Rng;
 use bulla_testkit::allocator::{Counting, most_held_here};
+use bulla_testkit::corpus;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -11,7 +13,7 @@ const MIB: usize = 1 << 20;
 
 #[test]
 fn every_target_holds_on_its_corpus_and_close_to_it() {
-    bulla_testkit::corpus::check(&TARGETS);
+    corpus::check(&TARGETS);
 }
 
 /// A part may have a million tokens: whatever one claims, reading it takes no more than a few times their bytes.
@@ -45,4 +47,20 @@ fn a_part_of_the_index_takes_little_whatever_it_claims() {
         most = most.max(held);
     }
     assert!(most > 8 * MIB, "no claim was believed: {most}");
+}
+
+/// Seeds of a form that is no more lead a fuzzer to nothing but its first refusal.
+#[test]
+fn proofs_of_the_corpus_are_of_the_form_that_is_read() {
+    for (prefix, opens) in [("proofs-", true), ("groups-proofs-", true), ("groups-unopened-", false)] {
+        for (name, seed) in corpus::seeds("proof", prefix) {
+            let Ok(ProofFile::Entries(proof)) = ProofFile::parse(&seed) else { panic!("{name} is no proof") };
+            let checked = proof.verify(None).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(open_proof(&checked, |_| Ok(())).is_ok(), opens, "{name}");
+        }
+    }
+    for (name, seed) in corpus::seeds("proof", "consistency-") {
+        let Ok(ProofFile::Consistency(proof)) = ProofFile::parse(&seed) else { panic!("{name} is no proof") };
+        assert!(proof.verify(None).is_ok(), "{name}");
+    }
 }

@@ -610,7 +610,7 @@ pub(crate) fn leftover(
 /// The event of an erasure, or what is wrong with it.
 fn told_of(config: &LogConfig, pending: &Pending) -> std::result::Result<Event, String> {
     let key = erasure_key(config).map_err(|error| error.to_string())?;
-    pending.event(key, config.id)
+    pending.event(key, config)
 }
 
 /// That the log does not tell of this order: for others it is no order.

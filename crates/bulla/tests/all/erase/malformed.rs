@@ -42,7 +42,7 @@ fn told_in(from: &str, to: &str) -> (World, u64) {
 
 #[test]
 fn an_erasure_with_one_member_more_is_no_event_and_no_reader_answers_as_if_nobody_were_erased() {
-    const REMAINS: &str = r#""remains":["shared-fields","copies","key-backups","medium"]"#;
+    const REMAINS: &str = r#""remains":["shared-fields","common-items","copies","key-backups","medium"]"#;
     let more = r#""remains":["copies","key-backups"],"note":"ab""#.to_owned();
     let more = more.replace("ab", &"-".repeat(REMAINS.len() + 2 - more.len()));
     let (world, event) = told_in(REMAINS, &more);

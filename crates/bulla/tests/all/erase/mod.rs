@@ -22,7 +22,7 @@ mod states;
 mod stops;
 pub(crate) mod world;
 
-use bulla::event::Event;
+use bulla::event::{Event, Remains};
 use bulla::proof::{EventProof, ProofFile};
 use bulla::{ErrorKind, Log, Options};
 use world::World;
@@ -112,7 +112,7 @@ fn an_erasure_has_a_certificate() {
         panic!("another event")
     };
     assert_eq!(carried_out, [0], "of the two names the first, and not the one that nobody knew");
-    assert_eq!((numbers, &note[..], remains.len()), (erasure.numbers, order.note(), 4));
+    assert_eq!((numbers, &note[..], remains), (erasure.numbers, order.note(), Remains::all(true)));
     assert!(note.contains("\nreason request of 2026-03-01\n") && !note.contains("user_7"), "{note}");
 
     log.close().unwrap();
