@@ -18,6 +18,7 @@ use bulla::text::spelling::{agreeing, counted};
 use bulla::{Closing, Options};
 use bulla_proxy::config::{self, Config, Mode};
 use bulla_proxy::counters::Counters;
+use bulla_proxy::defect::keep_messages_back;
 use bulla_proxy::proxy::{Proxy as Relaying, Stop};
 use bulla_proxy::service::{ServiceManager, State};
 use bulla_proxy::warnings::{Kind, Warn};
@@ -134,6 +135,7 @@ impl Proxy {
         if let (Some(capture), Some(file)) = (&self.dry_run, &self.file) {
             return dry_run::show(&read(file)?, capture, self.json);
         }
+        keep_messages_back(|what| note!("{what}"));
         let manager = Arc::new(service_manager());
         let phase = Arc::new(Mutex::new(Phase::Starting));
         let of_signals = phase.clone();

@@ -18,6 +18,11 @@ impl Counter {
         self.0.fetch_sub(count, Ordering::Relaxed);
     }
 
+    /// Takes all of them away; how many they were.
+    pub(crate) fn take(&self) -> u64 {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+
     /// How many there are.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -53,6 +58,8 @@ pub struct Counters {
     pub unrecorded: Counter,
     /// Of these the ones of which no `gap` in the log tells yet.
     pub untold: Counter,
+    /// Of these the ones that nobody is about to tell of at present: whoever had to ended by a defect.
+    pub(crate) orphaned: Counter,
     /// Workers for which the log takes nothing at present.
     pub taking_nothing: Counter,
     /// How often entries began to wait for memory of the log.

@@ -7,6 +7,7 @@
 //! - nothing is written by whoever teaches or asks. What has changed is written together, a second later at most, and at the end.
 
 use crate::counters::Counters;
+use crate::defect::{self, caught};
 use crate::subject::{KnownKey, Learned, Unkept};
 use crate::thread;
 use crate::warnings::{Kind, Warnings};
@@ -67,9 +68,9 @@ impl Keeper {
         let (ended, end) = mpsc::channel::<()>();
         let run = move || {
             while end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                keeping.keep();
+                keeping.unless_defective(Keeping::keep);
             }
-            keeping.keep_all();
+            keeping.unless_defective(Keeping::keep_all);
         };
         let thread = thread::start("bulla-learned".to_owned(), "for what values teach", run)?;
         Ok(Keeper { ended: Some(ended), thread: Some(thread) })
@@ -127,6 +128,14 @@ struct Keeping {
 }
 
 impl Keeping {
+    /// Keeps what has changed, as `keep` does. Where a defect ends that, what of it was written nobody knows.
+    fn unless_defective<T>(&mut self, keep: impl FnOnce(&mut Keeping) -> T) {
+        if caught(|| keep(self)).is_err() {
+            defect::report(&self.counters, &self.warnings, "the keeping of what values teach");
+            self.learned.keep_all_anew();
+        }
+    }
+
     /// Writes what has changed, as far as the log knows whom it is about. Whether that was in the way of an erasure, and is to be done again.
     fn keep(&mut self) -> bool {
         let dropped = self.learned.dropped();

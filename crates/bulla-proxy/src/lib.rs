@@ -11,6 +11,8 @@ mod clients;
 pub mod command;
 pub mod config;
 pub mod counters;
+mod crew;
+pub mod defect;
 pub mod dry_run;
 mod ending;
 mod entrance;

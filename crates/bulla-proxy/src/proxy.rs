@@ -1,28 +1,26 @@
 //! [`Proxy`]: listens, and has workers relay.
 
-use crate::clients;
 use crate::command::NoTable;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::crew::Post;
 use crate::ending::Ending;
 use crate::keeper::Keeper;
 use crate::listeners::Listeners;
 use crate::metrics::Histogram;
 use crate::observation::{MetricsServer, Observation, Serving};
-use crate::recorder::Recorder;
 use crate::settings::{Lasting, Settings, connector};
 use crate::subject::Learned;
 use crate::thread;
 use crate::upstream::{self, Described};
 use crate::warnings::{Warn, Warnings};
-use crate::worker::{CommitDelay, Shared, Worker};
+use crate::worker::{CommitDelay, Shared};
 use bulla::environment::Environment;
 use bulla::{Error, ErrorKind, Log, Result};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::LocalSet;
 
 /// A proxy that serves clients, on threads of its own. It ends when it is asked to ([`Stop::stop`]) or dropped.
 pub struct Proxy {
@@ -160,21 +158,23 @@ impl Proxy {
         let delay = Arc::new(CommitDelay::new(changed.clone()));
         let mut senders = Vec::new();
         for (number, changed) in changed.into_iter().enumerate() {
-            let nudge = changed.clone();
-            let first = settings.borrow().clone();
-            let (recording, clock) = (first.recording.clone(), environment.clock.clone());
-            let recorder = Recorder::new(log, recording, clock, move || nudge.notify_one())?;
             let waits = Arc::<Histogram>::default();
             observation.observe(waits.clone());
-            let runtime = crate::runtime::new()?;
-            let (sender, accepted) = mpsc::unbounded_channel();
+            let (sender, clients) = mpsc::unbounded_channel();
             senders.push(sender);
-            let (shared, settings, stopped, delay) =
-                (shared.clone(), settings.clone(), stopped.clone(), delay.clone());
-            proxy.spawn(format!("bulla-proxy-{number}"), move || {
-                let worker = Worker::new(shared, first, recorder, delay, changed, waits);
-                LocalSet::new().block_on(&runtime, clients::run(worker, accepted, settings, stopped));
-            })?;
+            let post = Post {
+                shared: shared.clone(),
+                runtime: crate::runtime::new()?,
+                clients,
+                settings: settings.clone(),
+                stopped: stopped.clone(),
+                producers: log.producers(),
+                changed,
+                delay: delay.clone(),
+                waits,
+            };
+            let producer = log.producer()?;
+            proxy.spawn(format!("bulla-proxy-{number}"), move || post.hold(producer))?;
         }
         proxy.metrics = metrics.map(|metrics| metrics.serve(observation)).transpose()?;
         proxy.spawn("bulla-accept".to_owned(), move || {

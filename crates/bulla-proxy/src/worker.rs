@@ -5,6 +5,7 @@
 
 use crate::config::{Mode, Unrecordable};
 use crate::counters::{Counters, RefusedConnection};
+use crate::defect;
 use crate::metrics::Histogram;
 use crate::recorder::{Durable, Recorder};
 use crate::session::Ticket;
@@ -36,12 +37,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Counts a defect of the proxy by which something ended, and warns of the first one.
     pub(crate) fn failed(&self, what: &str) {
-        self.counters.failed.add(1);
-        self.warnings.once(Kind::Failed, || {
-            format!(
-                "{what} ended by a defect of the proxy: what clients did there at last may not be recorded"
-            )
-        });
+        defect::report(&self.counters, &self.warnings, what);
     }
 
     /// Counts a connection that was refused, and warns of the first one of its kind.
@@ -134,6 +130,8 @@ pub(crate) struct Worker {
     wants: Cell<u64>,
     /// Has something to say: the log does not take everything.
     retry: Notify,
+    /// Whether a defect has ended what all its connections need.
+    is_defective: Cell<bool>,
 }
 
 impl Worker {
@@ -160,6 +158,7 @@ impl Worker {
             paused: RefCell::default(),
             wants: Cell::new(1),
             retry: Notify::new(),
+            is_defective: Cell::new(false),
         }
     }
 
@@ -173,6 +172,16 @@ impl Worker {
         self.recorder().adopt(settings.recording.clone());
         *self.settings.borrow_mut() = settings;
         self.generation.set(self.generation.get() + 1);
+    }
+
+    /// A defect has ended what all its connections need.
+    pub(crate) fn set_defective(&self) {
+        self.is_defective.set(true);
+    }
+
+    /// Whether that is so.
+    pub(crate) fn is_defective(&self) -> bool {
+        self.is_defective.get()
     }
 
     /// Which settings these are: another number with every change.
@@ -347,6 +356,13 @@ impl Worker {
         if waiting.len() < before {
             self.delay.release(before - waiting.len());
         }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Nobody else waits for those of a worker that is no more.
+        self.delay.release(self.waiting.borrow().len());
     }
 }
 

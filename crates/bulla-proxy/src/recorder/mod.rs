@@ -25,7 +25,7 @@ use crate::subject::{Key, Learned, Rules, Whose};
 use crate::warnings::{Kind, Warnings};
 use backlog::Backlog;
 use bulla::environment::Clock;
-use bulla::{Entry, Error, ErrorKind, Log, Producer};
+use bulla::{Entry, Error, ErrorKind, Producer};
 pub use losses::Losses;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -139,16 +139,14 @@ struct Appender {
 }
 
 impl Recorder {
-    /// Records in `log`. `changed` is called by a thread of the log whenever more is durable.
-    ///
-    /// # Errors
-    /// As [`Log::producer`].
+    /// Records with `producer`. `changed` is called by a thread of the log whenever more is durable. What one that ended by a defect has not
+    /// told of, it has to.
     pub fn new(
-        log: &Log,
+        producer: Producer,
         recording: Arc<Recording>,
         clock: Arc<dyn Clock>,
         changed: impl Fn() + Send + Sync + 'static,
-    ) -> bulla::Result<Self> {
+    ) -> Self {
         let durable = Durable {
             ticket: AtomicU64::new(0),
             on_its_way: AtomicBool::new(false),
@@ -157,7 +155,6 @@ impl Recorder {
             told_in_vain: AtomicU64::new(0),
             changed: Box::new(changed),
         };
-        let producer = log.producer()?;
         let patience = u64::try_from(producer.append_timeout().as_nanos()).unwrap_or(u64::MAX);
         let durable = Arc::new(durable);
         let log = Appender {
@@ -168,10 +165,10 @@ impl Recorder {
             backlog: Backlog::default(),
             patience,
             takes: true,
-            missing: 0,
+            missing: recording.counters.orphaned.take(),
         };
         let payload = String::new();
-        Ok(Recorder {
+        Recorder {
             recording,
             durable,
             log,
@@ -180,7 +177,7 @@ impl Recorder {
             time: None,
             payload,
             contested: false,
-        })
+        }
     }
 
     /// From now on entries come to be like this.
@@ -318,6 +315,19 @@ impl Recorder {
         durable.losses.note(log.taken(), log.recorded);
         log.backlog.clear();
         log.miss(count, error, recording);
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let Recorder { recording, log, .. } = self;
+        let held = log.backlog.len();
+        recording.counters.unrecorded.add(held);
+        recording.counters.untold.add(held);
+        recording.counters.orphaned.add(log.missing + held);
+        if !log.takes {
+            recording.counters.taking_nothing.subtract(1);
+        }
     }
 }
 
@@ -508,6 +518,13 @@ impl Record for Recorder {
 
     fn held(&self) -> Ticket {
         if self.log.backlog.is_empty() { 0 } else { self.log.recorded }
+    }
+
+    fn missed(&mut self, count: u64) {
+        let Recorder { recording, log, .. } = self;
+        log.missing += count;
+        recording.counters.unrecorded.add(count);
+        recording.counters.untold.add(count);
     }
 
     fn learn(&mut self, carried_out: &CarriedOut<'_>) {

@@ -38,7 +38,7 @@ fn impatient(machine: &Faults, mode: &str, tables: &str) -> World {
 }
 
 /// Waits for what other threads bring about.
-fn wait_until(mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         std::thread::yield_now();
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod channels;
+mod defects;
 mod edges;
 mod ends;
 mod entering;

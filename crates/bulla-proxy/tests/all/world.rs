@@ -113,6 +113,12 @@ impl World {
         Proxy::start(config, self.log.as_ref().unwrap(), &Environment::default())
     }
 
+    /// Ends the proxy, and has another one, which `start` starts, in its place.
+    pub(crate) fn replace(&mut self, start: impl FnOnce(&Log) -> Proxy) {
+        self.proxy = None;
+        self.proxy = Some(start(self.log()));
+    }
+
     fn create_log(&mut self) {
         Init::default().create(self.directory()).unwrap();
         self.log = Some(Log::open(self.directory(), Options::default()).unwrap());

@@ -6,6 +6,7 @@
 
 mod closing;
 mod personal;
+mod producers;
 mod receipt;
 pub(crate) mod record;
 mod threads;
@@ -13,6 +14,7 @@ mod watch;
 
 pub use closing::Closing;
 pub use personal::{PersonalChanges, PersonalRecords, PersonalRecordsRead};
+pub use producers::Producers;
 pub use receipt::Receipt;
 pub use watch::Watch;
 
@@ -151,19 +153,13 @@ impl Log {
     /// `Invalid` where there are as many as `memory` allows.
     pub fn producer(&self) -> Result<Producer> {
         check_owner(self.owner)?;
-        let (id, covered) = self.engine.staging.register().ok_or_else(|| {
-            let most = self.engine.tuning.buffers / 2;
-            Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
-        })?;
-        Ok(Producer {
-            engine: self.engine.clone(),
-            minimise: self.minimise.clone(),
-            not_addresses: 0,
-            id,
-            writer: None,
-            covered,
-            owner: self.owner,
-        })
+        Producer::of(&self.engine, self.minimise.as_ref(), self.owner)
+    }
+
+    /// By what another thread can make producers of this log.
+    pub fn producers(&self) -> Producers {
+        let (engine, minimise) = (Arc::downgrade(&self.engine), self.minimise.clone());
+        Producers { engine, minimise, owner: self.owner }
     }
 
     /// Commits everything that any producer has appended so far, and publishes a checkpoint over it.
@@ -506,6 +502,16 @@ impl fmt::Display for BatchError {
 impl std::error::Error for BatchError {}
 
 impl Producer {
+    /// A new one, of the log of this process.
+    fn of(engine: &Arc<Engine>, minimise: Option<&Arc<CompiledRules>>, owner: u32) -> Result<Self> {
+        let (id, covered) = engine.staging.register().ok_or_else(|| {
+            let most = engine.tuning.buffers / 2;
+            Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
+        })?;
+        let (engine, minimise) = (engine.clone(), minimise.cloned());
+        Ok(Producer { engine, minimise, not_addresses: 0, id, writer: None, covered, owner })
+    }
+
     /// Stages an entry: copies what the log's rules leave of it into this producer's buffer. Waits up to
     /// `append_timeout` for memory.
     ///
