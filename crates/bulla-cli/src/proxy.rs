@@ -185,11 +185,12 @@ impl Proxy {
             *phase = if asked { serving.after_signal(&AtomicBool::new(false)) } else { serving };
         }
         hang_ups.have_reloaded(file.clone(), proxy.reloader(), manager);
-        proxy.join();
+        let ended = proxy.join();
         drop(server);
         let (telemetry, closed) = log.close_with_telemetry();
         let missing = Missing::of(&counters, &telemetry).tell(|| open(&place, environment));
-        self.tell(&counters, missing, closed)
+        // What became of the log matters more.
+        self.tell(&counters, missing, closed.and(ended))
     }
 
     /// Tells what was counted, once all is over.

@@ -42,6 +42,8 @@ pub struct Counters {
     refused: [Counter; RefusedConnection::ALL.len()],
     /// How often no client could be accepted, as where there are no more files.
     pub not_accepted: Counter,
+    /// The same of whoever asks for metrics.
+    pub metrics_not_accepted: Counter,
     /// How often something ended by a defect of the proxy: a connection, or a client that a thread should have served that is gone.
     pub failed: Counter,
     /// Connections of clients to which no connection to the server could be made.

@@ -7,6 +7,7 @@
 //! place, and recorded. A [`recorder`] makes entries of operations, for all connections of one thread. A [`proxy`] has the threads.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+mod accepting;
 mod clients;
 pub mod command;
 pub mod config;

@@ -2,14 +2,18 @@
 
 use crate::config::Unrecordable;
 use crate::counters::{Counter, Counters, RefusedCommand, RefusedConnection};
+use crate::defect::{self, caught_within};
 use crate::ending::Ending;
 use crate::metrics::{Distribution, Histogram, Metric, Value};
 use crate::served::{Observed, Served};
 use crate::settings::Settings;
 use crate::subject::Learned;
 use crate::thread;
+use crate::warnings::{Kind, Warnings};
 use bulla::{Error, ErrorKind, Result, Watch};
+use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::Runtime;
@@ -29,7 +33,7 @@ pub(crate) struct Observation {
 /// What is counted and never becomes less: its name, what it is, and where it is counted.
 type Counted = (&'static str, &'static str, fn(&Counters) -> &Counter);
 
-const COUNTED: [Counted; 17] = [
+const COUNTED: [Counted; 18] = [
     ("bulla_proxy_connections_total", "Connections that were accepted.", |it| &it.accepted),
     (
         "bulla_proxy_turned_away_total",
@@ -37,6 +41,11 @@ const COUNTED: [Counted; 17] = [
         |it| &it.turned_away,
     ),
     ("bulla_proxy_not_accepted_total", "How often no client could be accepted.", |it| &it.not_accepted),
+    (
+        "bulla_proxy_metrics_not_accepted_total",
+        "How often nobody who asks for metrics could be accepted.",
+        |it| &it.metrics_not_accepted,
+    ),
     (
         "bulla_proxy_failed_total",
         "Connections, and clients of a thread, that ended by a defect of the proxy.",
@@ -91,6 +100,10 @@ impl Observation {
     /// Has one worker more observed.
     pub(crate) fn observe(&mut self, waits: Arc<Histogram>) {
         self.waits.push(waits);
+    }
+
+    fn warnings(&self) -> Arc<Warnings> {
+        self.settings.borrow().recording.warnings.clone()
     }
 
     fn of_proxy(&self, metrics: &mut Vec<Metric>) {
@@ -187,6 +200,23 @@ impl Observed for Observation {
         }
         Ok(())
     }
+
+    fn not_accepted(&self, error: &io::Error) {
+        self.counters.metrics_not_accepted.add(1);
+        let told = || format!("whoever asks for metrics could not be accepted: {error}");
+        self.warnings().once(Kind::MetricsNotAccepted, told);
+    }
+
+    fn not_listening(&self, error: &io::Error) {
+        self.counters.metrics_not_accepted.add(1);
+        let told =
+            || format!("metrics are not served: {error}: it is tried every second to listen there again");
+        self.warnings().once(Kind::MetricsFailed, told);
+    }
+
+    fn defective(&self) {
+        defect::report(&self.counters, &self.warnings(), "an answer to whoever asks for metrics");
+    }
 }
 
 type Labels = [(&'static str, &'static str); 1];
@@ -251,7 +281,7 @@ impl MetricsServer {
         let unavailable = |error: std::io::Error| Error::new(ErrorKind::Unavailable, error.to_string());
         let runtime = crate::runtime::new()?;
         let served = runtime.block_on(Served::listen(address)).map_err(unavailable)?;
-        let address = served.address().map_err(unavailable)?;
+        let address = served.address();
         Ok(MetricsServer { runtime, served, address })
     }
 
@@ -264,8 +294,10 @@ impl MetricsServer {
         let (ended, mut end) = watch::channel(());
         let run = move || {
             runtime.block_on(async {
+                let observation = Arc::new(observation);
+                let serving = pin!(served.run(observation.clone()));
                 tokio::select! {
-                    () = served.run(Arc::new(observation)) => {}
+                    Err(_) = caught_within(serving) => observation.defective(),
                     // Nothing is ever sent.
                     _ = end.changed() => {}
                 }
@@ -292,7 +324,6 @@ mod tests {
     use crate::config::Config;
     use crate::metrics::{exposition, format};
     use crate::settings::Lasting;
-    use crate::warnings::Warnings;
     use bulla::{Init, Log, Options};
 
     #[test]

@@ -4,6 +4,7 @@ use crate::command::NoTable;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::crew::Post;
+use crate::defect::caught;
 use crate::ending::Ending;
 use crate::keeper::Keeper;
 use crate::listeners::Listeners;
@@ -13,7 +14,7 @@ use crate::settings::{Lasting, Settings, connector};
 use crate::subject::Learned;
 use crate::thread;
 use crate::upstream::{self, Described};
-use crate::warnings::{Warn, Warnings};
+use crate::warnings::{Kind, Warn, Warnings};
 use crate::worker::{CommitDelay, Shared};
 use bulla::environment::Environment;
 use bulla::{Error, ErrorKind, Log, Result};
@@ -22,7 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{Notify, mpsc, watch};
 
-/// A proxy that serves clients, on threads of its own. It ends when it is asked to ([`Stop::stop`]) or dropped.
+/// A proxy that serves clients, on threads of its own. It ends when it is asked to ([`Stop::stop`]) or dropped,
+/// and where clients can come no more at one of its places.
 pub struct Proxy {
     address: Option<SocketAddr>,
     counters: Arc<Counters>,
@@ -30,6 +32,8 @@ pub struct Proxy {
     stop: Stop,
     reload: Reload,
     threads: Vec<JoinHandle<()>>,
+    /// Why it stopped by itself, if it did.
+    failure: Arc<Mutex<Option<Error>>>,
     /// Of what values taught.
     keeper: Option<Keeper>,
     metrics: Option<Serving>,
@@ -147,6 +151,7 @@ impl Proxy {
                 stopped: stopped.clone(),
             })),
             threads: Vec::new(),
+            failure: Arc::default(),
             keeper,
             metrics: None,
         };
@@ -177,8 +182,18 @@ impl Proxy {
             proxy.spawn(format!("bulla-proxy-{number}"), move || post.hold(producer))?;
         }
         proxy.metrics = metrics.map(|metrics| metrics.serve(observation)).transpose()?;
+        let (stop, failure) = (proxy.stop.clone(), proxy.failure.clone());
         proxy.spawn("bulla-accept".to_owned(), move || {
-            runtime.block_on(listeners.accept(&senders, settings, shared, stopped));
+            let accepting = listeners.accept(&senders, settings, shared.clone(), stopped);
+            let accepted = caught(|| runtime.block_on(accepting)).unwrap_or_else(|_| {
+                shared.failed("the thread that accepts clients");
+                Err(Error::unavailable("clients are accepted no more, by a defect of the proxy"))
+            });
+            if let Err(error) = accepted {
+                shared.warnings.once(Kind::ListenerFailed, || format!("{error}: the proxy ends"));
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                stop.stop();
+            }
         })?;
         Ok(proxy)
     }
@@ -214,8 +229,12 @@ impl Proxy {
     }
 
     /// Waits until it was stopped, and the last client is gone.
-    pub fn join(mut self) {
+    ///
+    /// # Errors
+    /// `Unavailable` where it stopped by itself, since clients could come no more where they came.
+    pub fn join(mut self) -> Result<()> {
         self.wait();
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
     /// Waits until its threads have ended. What it tells of itself it tells to the end.

@@ -28,8 +28,16 @@ pub enum Kind {
     Unkept,
     /// What values taught is forgotten for want of room.
     LearnedFull,
-    /// No client could be accepted.
+    /// No client could be accepted, for want of something.
     NotAccepted,
+    /// A client was gone before it could be accepted.
+    Aborted,
+    /// The same of whoever asks for metrics.
+    MetricsNotAccepted,
+    /// No client comes any more where clients came.
+    ListenerFailed,
+    /// Nobody comes any more where metrics are served.
+    MetricsFailed,
     /// Something ended by a defect of the proxy.
     Failed,
 }
@@ -52,6 +60,10 @@ impl Kind {
             Kind::Unkept => "unkept",
             Kind::LearnedFull => "learned_full",
             Kind::NotAccepted => "not_accepted",
+            Kind::Aborted => "aborted",
+            Kind::MetricsNotAccepted => "metrics_not_accepted",
+            Kind::ListenerFailed => "listener_failed",
+            Kind::MetricsFailed => "metrics_failed",
             Kind::Failed => "failed",
         }
     }

@@ -3,6 +3,7 @@
 //! Each worker has a recorder of its own, and a task that wakes whoever waits for entries to be durable, and sends what they wait for
 //! on its way: see [`CommitDelay`].
 
+use crate::accepting::NotAccepted;
 use crate::config::{Mode, Unrecordable};
 use crate::counters::{Counters, RefusedConnection};
 use crate::defect;
@@ -38,6 +39,18 @@ impl Shared {
     /// Counts a defect of the proxy by which something ended, and warns of the first one.
     pub(crate) fn failed(&self, what: &str) {
         defect::report(&self.counters, &self.warnings, what);
+    }
+
+    /// Counts that a client could not be accepted, and warns of the first one. Whether it is to be waited before the next.
+    pub(crate) fn not_accepted(&self, why: NotAccepted, error: &std::io::Error) -> bool {
+        let kind = match why {
+            NotAccepted::Interrupted => return false,
+            NotAccepted::Client => Kind::Aborted,
+            NotAccepted::Short | NotAccepted::Socket => Kind::NotAccepted,
+        };
+        self.counters.not_accepted.add(1);
+        self.warnings.once(kind, || format!("a client could not be accepted: {error}"));
+        why == NotAccepted::Short
     }
 
     /// Counts a connection that was refused, and warns of the first one of its kind.

@@ -239,7 +239,7 @@ impl World {
     pub(crate) fn end(&mut self) -> bulla::Result<()> {
         if let Some(proxy) = self.proxy.take() {
             proxy.stopper().stop();
-            proxy.join();
+            proxy.join().unwrap();
         }
         self.log.take().unwrap().close()
     }
