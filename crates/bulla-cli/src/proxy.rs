@@ -101,7 +101,10 @@ impl Phase {
                         );
                         closing.announce();
                     }
-                    true => closing.give_up(),
+                    true => {
+                        note!("what the log cannot write is not tried again; another signal ends it at once");
+                        closing.give_up();
+                    }
                 }
                 ends.store(*asked, Ordering::Relaxed);
                 Phase::Open(closing.clone(), true)
@@ -114,6 +117,10 @@ impl Phase {
                 Phase::Draining(stop.clone(), closing.clone())
             }
             Phase::Draining(stop, closing) => {
+                note!(
+                    "clients that still wait for something are cut off, and what the log cannot write is not tried again; another signal \
+                     ends it at once"
+                );
                 stop.cut_off();
                 closing.give_up();
                 ends.store(true, Ordering::Relaxed);

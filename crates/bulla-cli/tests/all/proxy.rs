@@ -215,7 +215,11 @@ fn a_second_signal_ends_clients_that_wait_for_something() {
     signal(&child, Signal::TERM);
     assert!(line(&mut told).contains("no more clients are accepted"));
     signal(&child, Signal::TERM);
+    let second = line(&mut told);
+    assert!(second.contains("are cut off") && second.contains("another signal ends it at once"), "{second}");
     assert_eq!(client.read(&mut [0]).unwrap_or(0), 0);
+    let counted = line(&mut told);
+    assert!(counted.contains("1 client was cut off while it waited for something"), "{counted}");
     assert_eq!(finish(child).exits(exit::INTERRUPTED).json()["cut_off"], 1);
     let operations = place.entries();
     assert!(operations.iter().all(|entry| entry["status"] == 3) && !operations.is_empty(), "{operations:?}");
