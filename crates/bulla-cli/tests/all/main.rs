@@ -43,6 +43,8 @@ mod proxy;
 #[cfg(feature = "proxy")]
 mod proxy_document;
 #[cfg(feature = "proxy")]
+mod proxy_families;
+#[cfg(feature = "proxy")]
 mod proxy_kill;
 mod proxy_learned;
 #[cfg(feature = "proxy")]
