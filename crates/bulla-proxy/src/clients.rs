@@ -4,6 +4,7 @@ use crate::counters::Counters;
 use crate::defect::{Defect, caught, caught_within};
 use crate::ending::Ending;
 use crate::entrance::{Accepted, Entered, NotEntered, enter};
+use crate::recorder::Renewal;
 use crate::relay::Relay;
 use crate::session::{Ended, Session};
 use crate::settings::Settings;
@@ -45,7 +46,7 @@ impl Drop for Counted {
 /// What all of them need ended by a defect. So did their connections then, each of which has recorded what was under way.
 pub(crate) async fn run(
     worker: Worker,
-    clients: &mut mpsc::UnboundedReceiver<Client>,
+    (clients, renewals): (&mut mpsc::UnboundedReceiver<Client>, &mut mpsc::UnboundedReceiver<Renewal>),
     mut settings: watch::Receiver<Arc<Settings>>,
     mut stopped: watch::Receiver<Ending>,
 ) -> Result<(), Defect> {
@@ -70,6 +71,7 @@ pub(crate) async fn run(
                 let settings = settings.borrow_and_update().clone();
                 caught(|| worker.adopt(settings))
             }
+            Some(renewal) = renewals.recv(), if sound => caught(|| worker.renew(renewal)),
             Ok(()) = stopped.changed(), if sound => {
                 end.send_replace(*stopped.borrow_and_update());
                 Ok(())

@@ -60,10 +60,14 @@ pub struct Counters {
     pub unrecorded: Counter,
     /// Of these the ones of which no `gap` in the log tells yet.
     pub untold: Counter,
-    /// Of these the ones that nobody is about to tell of at present: whoever had to ended by a defect.
+    /// Of these the ones that nobody is about to tell of at present: whoever had to ended by a defect, or has let go of the log.
     pub(crate) orphaned: Counter,
     /// Workers for which the log takes nothing at present.
     pub taking_nothing: Counter,
+    /// 1 while the log has failed for good, until it is opened again.
+    pub log_failed: Counter,
+    /// How often it was opened again.
+    pub log_reopened: Counter,
     /// How often entries began to wait for memory of the log.
     pub waits: Counter,
     /// Clients that were cut off while they waited for something, when the time that they had for it was over.

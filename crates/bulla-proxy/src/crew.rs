@@ -6,10 +6,11 @@ use crate::clients::{self, Client};
 use crate::defect::caught;
 use crate::ending::Ending;
 use crate::metrics::Histogram;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Renewal};
+use crate::reopening::Current;
 use crate::settings::Settings;
 use crate::worker::{CommitDelay, Shared, Worker};
-use bulla::{Producer, Producers};
+use bulla::Producer;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -26,7 +27,10 @@ pub(crate) struct Post {
     pub(crate) clients: mpsc::UnboundedReceiver<Client>,
     pub(crate) settings: watch::Receiver<Arc<Settings>>,
     pub(crate) stopped: watch::Receiver<Ending>,
-    pub(crate) producers: Producers,
+    /// The log, whichever it is.
+    pub(crate) log: Arc<Current>,
+    /// What becomes of the producer of its worker.
+    pub(crate) renewals: mpsc::UnboundedReceiver<Renewal>,
     /// Has its worker send what it has.
     pub(crate) changed: Arc<Notify>,
     pub(crate) delay: Arc<CommitDelay>,
@@ -36,26 +40,23 @@ pub(crate) struct Post {
 impl Post {
     /// Serves clients until no more can come and none is left. `producer` is for the first worker.
     pub(crate) fn hold(mut self, producer: Producer) {
-        let mut producer = Ok(producer);
-        // A log that is gone takes nothing of another worker either.
-        while let Ok(with) = producer {
-            if self.work(with) {
-                return;
-            }
+        let mut producer = Some(producer);
+        while !self.work(producer) {
             self.runtime.block_on(async { tokio::time::sleep(PAUSE).await });
-            producer = self.producers.producer();
+            // Where the log is gone, another may come.
+            producer = self.log.producers().producer().ok();
         }
     }
 
     /// Has a worker serve clients; whether it came to its end.
-    fn work(&mut self, producer: Producer) -> bool {
-        let Post { shared, runtime, clients, settings, stopped, changed, delay, waits, .. } = self;
+    fn work(&mut self, producer: Option<Producer>) -> bool {
+        let Post { shared, runtime, clients, renewals, settings, stopped, changed, delay, waits, .. } = self;
         let (nudge, current) = (changed.clone(), settings.borrow_and_update().clone());
         let (recording, clock) = (current.recording.clone(), shared.clock.clone());
         let recorder = Recorder::new(producer, recording, clock, move || nudge.notify_one());
         let (delay, waits) = (delay.clone(), waits.clone());
         let worker = Worker::new(shared.clone(), current, recorder, delay, changed.clone(), waits);
-        let serving = clients::run(worker, clients, settings.clone(), stopped.clone());
+        let serving = clients::run(worker, (clients, renewals), settings.clone(), stopped.clone());
         match caught(|| LocalSet::new().block_on(runtime, serving)) {
             Ok(done) => done.is_ok(),
             Err(_) => {

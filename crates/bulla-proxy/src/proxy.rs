@@ -8,8 +8,10 @@ use crate::defect::caught;
 use crate::ending::Ending;
 use crate::keeper::Keeper;
 use crate::listeners::Listeners;
+use crate::logs::Logs;
 use crate::metrics::Histogram;
 use crate::observation::{MetricsServer, Observation, Serving};
+use crate::reopening::{Current, Reopening};
 use crate::settings::{Lasting, Settings, connector};
 use crate::subject::Learned;
 use crate::thread;
@@ -115,6 +117,29 @@ impl Proxy {
     /// # Errors
     /// As [`Proxy::start`].
     pub fn start_warning(config: &Config, log: &Log, environment: &Environment, warn: Warn) -> Result<Proxy> {
+        Proxy::start_with(config, (log, None), environment, warn)
+    }
+
+    /// The same with a log that is opened again where it fails for good.
+    ///
+    /// # Errors
+    /// As [`Proxy::start`].
+    pub fn start_reopening(
+        config: &Config,
+        logs: &Arc<Logs>,
+        environment: &Environment,
+        warn: Warn,
+    ) -> Result<Proxy> {
+        let started = logs.with(|log| Proxy::start_with(config, (log, Some(logs)), environment, warn));
+        started.unwrap_or_else(|| Err(Error::new(ErrorKind::Closed, "the log is closed")))
+    }
+
+    fn start_with(
+        config: &Config,
+        (log, logs): (&Log, Option<&Arc<Logs>>),
+        environment: &Environment,
+        warn: Warn,
+    ) -> Result<Proxy> {
         let digest_key = *log.digest_key()?;
         let runtime = crate::runtime::new()?;
         let connector = connector(config)?;
@@ -155,25 +180,29 @@ impl Proxy {
             keeper,
             metrics: None,
         };
+        let current = Arc::new(Current::new(log));
         let counted = (proxy.counters.clone(), learned);
-        let mut observation = Observation::new(counted, log.watch(), settings.clone(), stopped.clone());
+        let mut observation = Observation::new(counted, current.clone(), settings.clone(), stopped.clone());
         let workers =
             config.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
         let changed = (0..workers).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
         let delay = Arc::new(CommitDelay::new(changed.clone()));
-        let mut senders = Vec::new();
+        let (mut senders, mut renewing) = (Vec::new(), Vec::new());
         for (number, changed) in changed.into_iter().enumerate() {
             let waits = Arc::<Histogram>::default();
             observation.observe(waits.clone());
             let (sender, clients) = mpsc::unbounded_channel();
             senders.push(sender);
+            let (renewal, renewals) = mpsc::unbounded_channel();
+            renewing.push(renewal);
             let post = Post {
                 shared: shared.clone(),
                 runtime: crate::runtime::new()?,
                 clients,
                 settings: settings.clone(),
                 stopped: stopped.clone(),
-                producers: log.producers(),
+                log: current.clone(),
+                renewals,
                 changed,
                 delay: delay.clone(),
                 waits,
@@ -182,6 +211,19 @@ impl Proxy {
             proxy.spawn(format!("bulla-proxy-{number}"), move || post.hold(producer))?;
         }
         proxy.metrics = metrics.map(|metrics| metrics.serve(observation)).transpose()?;
+        if let Some(logs) = logs {
+            let reopening = Reopening {
+                runtime: crate::runtime::new()?,
+                logs: logs.clone(),
+                current,
+                workers: renewing,
+                keeper: proxy.keeper.as_ref().and_then(Keeper::renewals),
+                shared: shared.clone(),
+                learned: settings.borrow().recording.learned.clone(),
+                stopped: stopped.clone(),
+            };
+            proxy.spawn("bulla-reopen".to_owned(), move || reopening.run())?;
+        }
         let (stop, failure) = (proxy.stop.clone(), proxy.failure.clone());
         proxy.spawn("bulla-accept".to_owned(), move || {
             let accepting = listeners.accept(&senders, settings, shared.clone(), stopped);

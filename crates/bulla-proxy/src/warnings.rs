@@ -1,4 +1,4 @@
-//! [`Warnings`]: what an operator should know of, told once. How often it happens, counters say.
+//! [`Warnings`]: what an operator should know of, most of it told once. How often it happens, counters say.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +38,10 @@ pub enum Kind {
     ListenerFailed,
     /// Nobody comes any more where metrics are served.
     MetricsFailed,
+    /// The log has failed for good, or cannot be opened again yet.
+    LogFailed,
+    /// It was opened again.
+    LogReopened,
     /// Something ended by a defect of the proxy.
     Failed,
 }
@@ -64,6 +68,8 @@ impl Kind {
             Kind::MetricsNotAccepted => "metrics_not_accepted",
             Kind::ListenerFailed => "listener_failed",
             Kind::MetricsFailed => "metrics_failed",
+            Kind::LogFailed => "log_failed",
+            Kind::LogReopened => "log_reopened",
             Kind::Failed => "failed",
         }
     }
@@ -82,6 +88,11 @@ impl Warnings {
     /// Has `warn` called.
     pub fn new(warn: Warn) -> Self {
         Warnings { warn, told: Default::default() }
+    }
+
+    /// Tells, however often that was done before.
+    pub fn tell(&self, kind: Kind, what: &str) {
+        (self.warn)(kind, what);
     }
 
     /// Warns, unless that was done before.

@@ -8,7 +8,7 @@ use crate::config::{Mode, Unrecordable};
 use crate::counters::{Counters, RefusedConnection};
 use crate::defect;
 use crate::metrics::Histogram;
-use crate::recorder::{Durable, Recorder};
+use crate::recorder::{Durable, Recorder, Renewal};
 use crate::session::Ticket;
 use crate::settings::Settings;
 use crate::warnings::{Kind, Warnings};
@@ -185,6 +185,14 @@ impl Worker {
         self.recorder().adopt(settings.recording.clone());
         *self.settings.borrow_mut() = settings;
         self.generation.set(self.generation.get() + 1);
+    }
+
+    /// Lets go of a log that has failed for good, or records in another one.
+    pub(crate) fn renew(&self, renewal: Renewal) {
+        self.recorder().renew(renewal);
+        // Whoever waits looks what became of that.
+        self.changed.notify_one();
+        self.request_retry();
     }
 
     /// A defect has ended what all its connections need.

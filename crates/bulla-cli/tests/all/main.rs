@@ -50,6 +50,8 @@ mod proxy_learned;
 #[cfg(feature = "proxy")]
 mod proxy_oracle;
 #[cfg(feature = "proxy")]
+mod proxy_reopened;
+#[cfg(feature = "proxy")]
 mod proxy_sockets;
 #[cfg(feature = "proxy")]
 mod proxy_start;

@@ -94,7 +94,7 @@ fn what_one_entry_alone_is_refused_for_is_told_and_counts_as_told_once_that_is_d
     let log = log_on(&machine, environment);
     let counters = Arc::<Counters>::default();
     let clock = Environment::default().clock;
-    let mut recorder = Recorder::new(log.producer().unwrap(), Arc::new(recording(&counters)), clock, || {});
+    let mut recorder = Recorder::new(log.producer().ok(), Arc::new(recording(&counters)), clock, || {});
     let client = "x".repeat(MAX_STRING + 1);
     assert_eq!(recorder.record(&Operation { client: &client, ..operation() }), Err(Unrecorded));
     assert!(recorder.is_taking() && recorder.has_to_retry(), "the log takes other entries");
@@ -119,7 +119,7 @@ fn what_a_recorder_did_not_come_to_tell_the_next_one_tells() {
     let log = log_on(&machine, Environment::default());
     let recording = Arc::new(recording(&counters));
     let clock = Environment::default().clock;
-    let start = || Recorder::new(log.producer().unwrap(), recording.clone(), clock.clone(), || {});
+    let start = || Recorder::new(log.producer().ok(), recording.clone(), clock.clone(), || {});
     let mut recorder = start();
     recorder.missed(3);
     recorder.stop_taking();

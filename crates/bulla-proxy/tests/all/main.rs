@@ -13,5 +13,6 @@ mod large;
 mod learned;
 mod redirects;
 mod refusals;
+mod reopening;
 mod unchanged;
 mod world;

@@ -5,6 +5,7 @@
 )]
 
 mod closing;
+mod held;
 mod personal;
 mod producers;
 mod receipt;
@@ -13,6 +14,7 @@ mod threads;
 mod watch;
 
 pub use closing::Closing;
+pub use held::Held;
 pub use personal::{PersonalChanges, PersonalRecords, PersonalRecordsRead};
 pub use producers::Producers;
 pub use receipt::Receipt;
@@ -115,11 +117,15 @@ impl Log {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
-        let directory = keys.directory().cloned();
-        let mut log = Self::open_stepped(log, keys, options, environment)?;
-        log.threads = Some(Threads::start(&log.engine)?);
-        log.control = directory.map(|directory| control::Server::start(&log.engine, &directory));
-        Ok(log)
+        Self::open_stepped(log, keys, options, environment)?.begin()
+    }
+
+    /// Has threads take its steps from now on, and other processes ask for things.
+    fn begin(mut self) -> Result<Self> {
+        self.threads = Some(Threads::start(&self.engine)?);
+        let directory = self.engine.keys.directory().cloned();
+        self.control = directory.map(|directory| control::Server::start(&self.engine, &directory));
+        Ok(self)
     }
 
     /// Opens a log without threads: nothing happens but by [`Log::step`]. For simulators and tests.
@@ -134,6 +140,16 @@ impl Log {
     ) -> Result<Self> {
         load_of_log(&*log)?;
         let directories = Directories::lock(&*log, &*keys)?;
+        Self::open_locked(directories, (log, keys), options, environment)
+    }
+
+    /// The same of one whose locks are held.
+    fn open_locked(
+        directories: Arc<Directories>,
+        (log, keys): (Arc<dyn Store>, Arc<dyn Store>),
+        options: Options,
+        environment: Environment,
+    ) -> Result<Self> {
         crate::admin::configure::remove_leftover(&*log);
         // This comes before anything is written, because it finds out whether a key is missing.
         let (config, _) = load_of_log(&*log)?;
@@ -378,6 +394,16 @@ impl Log {
     pub fn close_with_telemetry(mut self) -> (Telemetry, Result<()>) {
         let closed = self.shut();
         (self.engine.telemetry(), closed)
+    }
+
+    /// The same, and nobody else can write the log until it is opened again by what is returned, or that is dropped.
+    pub fn close_holding(mut self) -> (Telemetry, Result<()>, Option<Held>) {
+        let held = self.directories.clone().map(|directories| {
+            let (log, keys) = (self.engine.log.clone(), self.engine.keys.clone());
+            Held { directories, log, keys, owner: self.owner }
+        });
+        let closed = self.shut();
+        (self.engine.telemetry(), closed, held)
     }
 
     /// Takes one step of a stepped log; false when there was nothing to do.
