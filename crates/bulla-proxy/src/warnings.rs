@@ -47,7 +47,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: usize = Kind::Failed as usize + 1;
+    /// How many kinds there are.
+    const COUNT: usize = Kind::Failed as usize + 1;
 
     /// In one word, for programs.
     pub fn name(self) -> &'static str {
@@ -81,7 +82,7 @@ pub type Warn = Arc<dyn Fn(Kind, &str) + Send + Sync>;
 /// See the module.
 pub struct Warnings {
     warn: Warn,
-    told: [AtomicBool; Kind::ALL],
+    told: [AtomicBool; Kind::COUNT],
 }
 
 impl Warnings {
@@ -100,5 +101,46 @@ impl Warnings {
         if !self.told[kind as usize].swap(true, Ordering::Relaxed) {
             (self.warn)(kind, &what());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_names_every_kind() {
+        const DOCUMENT: &str = include_str!("../../../docs/json.md");
+        let list = DOCUMENT
+            .split("metrics have the numbers. They are ")
+            .nth(1)
+            .unwrap()
+            .split(".\n")
+            .next()
+            .unwrap();
+        let named = list.split('`').skip(1).step_by(2).collect::<Vec<_>>();
+        let all = [
+            Kind::ProxyHeader,
+            Kind::Tls,
+            Kind::HandshakeTimeout,
+            Kind::Unreachable,
+            Kind::TooManyClients,
+            Kind::NotFollowed,
+            Kind::Redirect,
+            Kind::Unrecorded,
+            Kind::Recalled,
+            Kind::Unkept,
+            Kind::LearnedFull,
+            Kind::NotAccepted,
+            Kind::Aborted,
+            Kind::MetricsNotAccepted,
+            Kind::ListenerFailed,
+            Kind::MetricsFailed,
+            Kind::LogFailed,
+            Kind::LogReopened,
+            Kind::Failed,
+        ];
+        assert_eq!(all.len(), Kind::COUNT, "a kind is missing in this test");
+        assert_eq!(named, all.map(Kind::name));
     }
 }
