@@ -8,16 +8,18 @@ mod missing;
 mod reloading;
 mod server;
 
-use crate::append::{open, open_with, teller};
+use crate::append::{open, open_with, tell_opened, teller};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
 use crate::output::{note_in_objects, note_object, on_line, print, print_json};
 use crate::terminal::telling_environment;
 use bulla::text::spelling::{agreeing, counted};
-use bulla::{Closing, Options};
+use bulla::{Log, Options};
 use bulla_proxy::config::{self, Config, Mode};
 use bulla_proxy::counters::Counters;
+use bulla_proxy::defect::keep_messages_back;
+use bulla_proxy::logs::Logs;
 use bulla_proxy::proxy::{Proxy as Relaying, Stop};
 use bulla_proxy::service::{ServiceManager, State};
 use bulla_proxy::warnings::{Kind, Warn};
@@ -82,9 +84,9 @@ enum Phase {
     /// There is nothing yet.
     Starting,
     /// The log is open, and nobody is served. Whether a signal has asked for the end.
-    Open(Closing, bool),
-    Serving(Stop, Closing, Arc<ServiceManager>),
-    Draining(Stop, Closing),
+    Open(Arc<Logs>, bool),
+    Serving(Stop, Arc<Logs>, Arc<ServiceManager>),
+    Draining(Stop, Arc<Logs>),
 }
 
 impl Phase {
@@ -92,31 +94,38 @@ impl Phase {
     fn after_signal(&self, ends: &AtomicBool) -> Phase {
         match self {
             Phase::Starting => std::process::exit(Exit::Interrupted as i32),
-            Phase::Open(closing, asked) => {
+            Phase::Open(logs, asked) => {
                 match asked {
                     false => {
                         note!(
                             "no client is accepted: it ends as soon as it has started, at another signal at once"
                         );
-                        closing.announce();
+                        logs.announce();
                     }
-                    true => closing.give_up(),
+                    true => {
+                        note!("what the log cannot write is not tried again; another signal ends it at once");
+                        logs.give_up();
+                    }
                 }
                 ends.store(*asked, Ordering::Relaxed);
-                Phase::Open(closing.clone(), true)
+                Phase::Open(logs.clone(), true)
             }
-            Phase::Serving(stop, closing, manager) => {
+            Phase::Serving(stop, logs, manager) => {
                 note!("no more clients are accepted; another signal ends those that are there");
                 stop.stop();
                 reloading::tell(manager, State::Stopping, "clients end what they began");
-                closing.announce();
-                Phase::Draining(stop.clone(), closing.clone())
+                logs.announce();
+                Phase::Draining(stop.clone(), logs.clone())
             }
-            Phase::Draining(stop, closing) => {
+            Phase::Draining(stop, logs) => {
+                note!(
+                    "clients that still wait for something are cut off, and what the log cannot write is not tried again; another signal \
+                     ends it at once"
+                );
                 stop.cut_off();
-                closing.give_up();
+                logs.give_up();
                 ends.store(true, Ordering::Relaxed);
-                Phase::Draining(stop.clone(), closing.clone())
+                Phase::Draining(stop.clone(), logs.clone())
             }
         }
     }
@@ -134,6 +143,7 @@ impl Proxy {
         if let (Some(capture), Some(file)) = (&self.dry_run, &self.file) {
             return dry_run::show(&read(file)?, capture, self.json);
         }
+        keep_messages_back(|what| note!("{what}"));
         let manager = Arc::new(service_manager());
         let phase = Arc::new(Mutex::new(Phase::Starting));
         let of_signals = phase.clone();
@@ -153,13 +163,16 @@ impl Proxy {
         let environment = telling_environment(teller()?);
         // Where no reply waits for entries, what makes the replies goes first.
         let options = Options::default().default_retries(RETRIES).yielding(config.mode == Mode::Async);
-        let log = open_with(&place, options, environment.clone())?;
-        set(&phase, Phase::Open(log.closing(), false));
-        if let Some(failure) = log.control_failure() {
-            note!("whatever needs the log has to wait until this ends: {failure}");
-        }
+        let log = open_with(&place, options.clone(), environment.clone())?;
+        tell_control(&log);
+        let opened_again = |log: &Log| {
+            tell_opened(log);
+            tell_control(log);
+        };
+        let logs = Arc::new(Logs::new(log, options, environment.clone(), opened_again));
+        set(&phase, Phase::Open(logs.clone(), false));
         let server = embedded.as_ref().map(|embedded| embedded.start(&mut config)).transpose()?;
-        let proxy = Relaying::start_warning(&config, &log, &environment, warn(self.json)?)?;
+        let proxy = Relaying::start_reopening(&config, &logs, &environment, warn(self.json)?)?;
         if let Some(why) = proxy.pinned() {
             note!("the commands are taken to be those of Redis 7.0: {why}");
         }
@@ -177,17 +190,19 @@ impl Proxy {
             // Held until it is told that clients are served: that they are not any more is told after that.
             let mut phase = phase.lock().unwrap_or_else(PoisonError::into_inner);
             note!("listening at {places}");
-            let serving = Phase::Serving(proxy.stopper(), log.closing(), manager.clone());
+            let serving = Phase::Serving(proxy.stopper(), logs.clone(), manager.clone());
             reloading::tell(&manager, State::Ready, "clients are served");
             let asked = matches!(*phase, Phase::Open(_, true));
             *phase = if asked { serving.after_signal(&AtomicBool::new(false)) } else { serving };
         }
         hang_ups.have_reloaded(file.clone(), proxy.reloader(), manager);
-        proxy.join();
+        let ended = proxy.join();
         drop(server);
-        let (telemetry, closed) = log.close_with_telemetry();
-        let missing = Missing::of(&counters, &telemetry).tell(|| open(&place, environment));
-        self.tell(&counters, missing, closed)
+        let (lost_at_most, closed) = logs.close(&counters);
+        let missing = Missing { untold: counters.untold.get(), lost_at_most };
+        let missing = missing.tell(|| open(&place, environment));
+        // What became of the log matters more.
+        self.tell(&counters, missing, closed.and(ended))
     }
 
     /// Tells what was counted, once all is over.
@@ -219,6 +234,13 @@ impl Proxy {
 
 fn set(phase: &Mutex<Phase>, to: Phase) {
     *phase.lock().unwrap_or_else(PoisonError::into_inner) = to;
+}
+
+/// Says where a log has no control socket.
+fn tell_control(log: &Log) {
+    if let Some(failure) = log.control_failure() {
+        note!("whatever needs the log has to wait until this ends: {failure}");
+    }
 }
 
 /// Whoever started this, if it wants to be told how it is.

@@ -1,8 +1,10 @@
 //! Clients, from the first byte of each to its last, on the thread of a [`Worker`].
 
 use crate::counters::Counters;
+use crate::defect::{Defect, caught, caught_within};
 use crate::ending::Ending;
 use crate::entrance::{Accepted, Entered, NotEntered, enter};
+use crate::recorder::Renewal;
 use crate::relay::Relay;
 use crate::session::{Ended, Session};
 use crate::settings::Settings;
@@ -14,7 +16,7 @@ use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
@@ -39,32 +41,59 @@ impl Drop for Counted {
 }
 
 /// Serves clients until no more can come and none is left, or those that are have had their time.
+///
+/// # Errors
+/// What all of them need ended by a defect. So did their connections then, each of which has recorded what was under way.
 pub(crate) async fn run(
     worker: Worker,
-    mut clients: mpsc::UnboundedReceiver<Client>,
+    (clients, renewals): (&mut mpsc::UnboundedReceiver<Client>, &mut mpsc::UnboundedReceiver<Renewal>),
     mut settings: watch::Receiver<Arc<Settings>>,
-    stopped: watch::Receiver<Ending>,
-) {
+    mut stopped: watch::Receiver<Ending>,
+) -> Result<(), Defect> {
     let worker = Rc::new(worker);
+    let (end, ending) = watch::channel(*stopped.borrow_and_update());
     let mut tasks = JoinSet::new();
     let mut durability = pin!(worker.clone().tell_durable());
     let mut again = pin!(worker.clone().retry());
     let mut more = true;
+    worker.request_retry();
     while more || !tasks.is_empty() {
-        tokio::select! {
-            client = clients.recv(), if more => match client {
-                Some(client) => drop(tasks.spawn_local(serve(worker.clone(), client, stopped.clone()))),
-                None => more = false,
-            },
-            Ok(()) = settings.changed() => worker.adopt(settings.borrow_and_update().clone()),
-            ended = tasks.join_next(), if !tasks.is_empty() => if let Some(Err(_)) = ended {
-                worker.shared.failed("a connection");
-            },
-            () = &mut durability => {}
-            () = &mut again => {}
+        let sound = !worker.is_defective();
+        let done = tokio::select! {
+            client = clients.recv(), if more => {
+                match client {
+                    Some(client) => drop(tasks.spawn_local(serve(worker.clone(), client, ending.clone()))),
+                    None => more = false,
+                }
+                Ok(())
+            }
+            Ok(()) = settings.changed(), if sound => {
+                let settings = settings.borrow_and_update().clone();
+                caught(|| worker.adopt(settings))
+            }
+            Some(renewal) = renewals.recv(), if sound => caught(|| worker.renew(renewal)),
+            Ok(()) = stopped.changed(), if sound => {
+                end.send_replace(*stopped.borrow_and_update());
+                Ok(())
+            }
+            ended = tasks.join_next(), if !tasks.is_empty() => {
+                if let Some(Err(_)) = ended {
+                    worker.shared.failed("a connection");
+                }
+                Ok(())
+            }
+            done = caught_within(durability.as_mut()), if sound => done,
+            done = caught_within(again.as_mut()), if sound => done,
+        };
+        if done.is_err() {
+            worker.shared.failed("a thread that serves clients");
+            worker.set_defective();
+            more = false;
+            end.send_replace(Ending::AtOnce);
         }
     }
-    worker.finish();
+    let finished = caught(|| worker.finish());
+    if worker.is_defective() { Err(Defect) } else { finished }
 }
 
 /// Serves one client from its first byte to its last.
@@ -120,12 +149,15 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             }
         };
         tokio::select! {
-            ended = poll_fn(|cx| relay.poll(cx)) => break ended,
+            ended = poll_fn(|cx| poll_caught(&mut relay, cx)) => break ended,
             _ = stopped.wait_for(Ending::has_begun), if !draining => {
                 draining = true;
                 relay.drain();
             }
             _ = cut_off.wait_for(Ending::is_at_once) => {
+                if worker.is_defective() {
+                    break Err(Ended::Defect);
+                }
                 shared.counters.cut_off.add(1);
                 break Ok(());
             }
@@ -149,6 +181,9 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             _ => format!("{address}: what came is no command"),
         });
     }
+    if ended == Err(Ended::Defect) {
+        shared.failed("a connection");
+    }
     let is_unrecorded = ended == Err(Ended::Unrecorded);
     if is_unrecorded {
         let told = poll_fn(|cx| {
@@ -161,6 +196,11 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
     if is_unrecorded {
         leave(client).await;
     }
+}
+
+/// Polls a connection, which ends where that finds a defect.
+fn poll_caught(relay: &mut Relay, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
+    caught(|| relay.poll(cx)).unwrap_or(Poll::Ready(Err(Ended::Defect)))
 }
 
 /// Tells a client why it is closed, as far as it takes that at once.

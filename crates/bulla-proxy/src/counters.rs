@@ -18,6 +18,11 @@ impl Counter {
         self.0.fetch_sub(count, Ordering::Relaxed);
     }
 
+    /// Takes all of them away; how many they were.
+    pub(crate) fn take(&self) -> u64 {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+
     /// How many there are.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -37,6 +42,8 @@ pub struct Counters {
     refused: [Counter; RefusedConnection::ALL.len()],
     /// How often no client could be accepted, as where there are no more files.
     pub not_accepted: Counter,
+    /// The same of whoever asks for metrics.
+    pub metrics_not_accepted: Counter,
     /// How often something ended by a defect of the proxy: a connection, or a client that a thread should have served that is gone.
     pub failed: Counter,
     /// Connections of clients to which no connection to the server could be made.
@@ -53,8 +60,14 @@ pub struct Counters {
     pub unrecorded: Counter,
     /// Of these the ones of which no `gap` in the log tells yet.
     pub untold: Counter,
+    /// Of these the ones that nobody is about to tell of at present: whoever had to ended by a defect, or has let go of the log.
+    pub(crate) orphaned: Counter,
     /// Workers for which the log takes nothing at present.
     pub taking_nothing: Counter,
+    /// 1 while the log has failed for good, until it is opened again.
+    pub log_failed: Counter,
+    /// How often it was opened again.
+    pub log_reopened: Counter,
     /// How often entries began to wait for memory of the log.
     pub waits: Counter,
     /// Clients that were cut off while they waited for something, when the time that they had for it was over.

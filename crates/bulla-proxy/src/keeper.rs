@@ -7,12 +7,13 @@
 //! - nothing is written by whoever teaches or asks. What has changed is written together, a second later at most, and at the end.
 
 use crate::counters::Counters;
+use crate::defect::{self, caught};
 use crate::subject::{KnownKey, Learned, Unkept};
 use crate::thread;
 use crate::warnings::{Kind, Warnings};
 use bulla::{Error, ErrorKind, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Result};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -26,9 +27,16 @@ const GROWTH: u64 = 4 << 20;
 /// So often what is written at the end is written again because somebody was erased meanwhile.
 const MOST_ERASURES: usize = 100;
 
+/// The records of a log that was opened again, for what was kept in it before.
+pub(crate) struct Renewal {
+    pub(crate) records: PersonalRecords,
+    /// Whether opening it went on with an erasure, of which nobody was told.
+    pub(crate) is_somebody_erased: bool,
+}
+
 /// See the module. When it is dropped, all is written.
 pub(crate) struct Keeper {
-    ended: Option<mpsc::Sender<()>>,
+    ended: Option<mpsc::Sender<Renewal>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -44,14 +52,7 @@ impl Keeper {
         counters: &Arc<Counters>,
         warnings: &Arc<Warnings>,
     ) -> Result<Keeper> {
-        let forgetting = Arc::downgrade(learned);
-        log.when_erased(move |names| {
-            if let Some(learned) = forgetting.upgrade() {
-                for name in names {
-                    learned.forget_subject(name);
-                }
-            }
-        });
+        log.when_erased(forgetting(learned));
         let Some(records) = log.personal_records()? else {
             return Ok(Keeper { ended: None, thread: None });
         };
@@ -64,15 +65,40 @@ impl Keeper {
             warnings: warnings.clone(),
             made_with: 0,
         };
-        let (ended, end) = mpsc::channel::<()>();
+        let (ended, end) = mpsc::channel::<Renewal>();
         let run = move || {
-            while end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                keeping.keep();
+            loop {
+                match end.recv_timeout(INTERVAL) {
+                    Ok(renewal) => keeping.unless_defective(|keeping| keeping.renew(renewal)),
+                    Err(RecvTimeoutError::Timeout) => keeping.unless_defective(|keeping| {
+                        keeping.keep();
+                    }),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
             }
-            keeping.keep_all();
+            keeping.unless_defective(Keeping::keep_all);
         };
         let thread = thread::start("bulla-learned".to_owned(), "for what values teach", run)?;
         Ok(Keeper { ended: Some(ended), thread: Some(thread) })
+    }
+}
+
+impl Keeper {
+    /// By what it is told of another log, if it keeps anything. It ends once that is gone, too.
+    pub(crate) fn renewals(&self) -> Option<mpsc::Sender<Renewal>> {
+        self.ended.clone()
+    }
+}
+
+/// Has whoever is erased forgotten.
+pub(crate) fn forgetting(learned: &Arc<Learned>) -> impl Fn(&[&str]) + Send + Sync + 'static {
+    let learned = Arc::downgrade(learned);
+    move |names| {
+        if let Some(learned) = learned.upgrade() {
+            for name in names {
+                learned.forget_subject(name);
+            }
+        }
     }
 }
 
@@ -127,6 +153,39 @@ struct Keeping {
 }
 
 impl Keeping {
+    /// Keeps in another log, all of it.
+    fn renew(&mut self, Renewal { records, is_somebody_erased }: Renewal) {
+        self.records = records;
+        self.made_with = 0;
+        if is_somebody_erased {
+            self.forget_unknown();
+        }
+        self.learned.keep_all_anew();
+    }
+
+    /// Forgets whom the log does not know, as whoever is erased, and those of whom it has no entry. Where it cannot say whom it knows, all.
+    fn forget_unknown(&mut self) {
+        let mut subjects = BTreeSet::new();
+        self.learned.for_each(&mut |_, _, subject| {
+            subjects.insert(subject.to_owned());
+        });
+        let names = subjects.iter().map(String::as_str).collect::<Vec<_>>();
+        let known = self.records.find(&names).unwrap_or_default();
+        for (index, name) in names.into_iter().enumerate() {
+            if known.get(index).is_none_or(Option::is_none) {
+                self.learned.forget_subject(name);
+            }
+        }
+    }
+
+    /// Keeps what has changed, as `keep` does. Where a defect ends that, what of it was written nobody knows.
+    fn unless_defective<T>(&mut self, keep: impl FnOnce(&mut Keeping) -> T) {
+        if caught(|| keep(self)).is_err() {
+            defect::report(&self.counters, &self.warnings, "the keeping of what values teach");
+            self.learned.keep_all_anew();
+        }
+    }
+
     /// Writes what has changed, as far as the log knows whom it is about. Whether that was in the way of an erasure, and is to be done again.
     fn keep(&mut self) -> bool {
         let dropped = self.learned.dropped();
@@ -220,4 +279,48 @@ fn decode(record: &[u8]) -> Option<(u32, &[u8], &str)> {
     let (length, rest) = rest.split_first_chunk()?;
     let (subject, key) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
     Some((u32::from_le_bytes(*database), key, std::str::from_utf8(subject).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::Span;
+    use bulla::{Entry as LogEntry, Init, Options};
+    use std::path::Path;
+
+    /// A log that knows these people.
+    fn log(directory: &Path, people: &[&str]) -> Log {
+        Init::default().create(directory).unwrap();
+        let log = Log::open(directory, Options::default()).unwrap();
+        let mut producer = log.producer().unwrap();
+        for person in people {
+            producer.append(&LogEntry::new("read", "key").subject(person)).unwrap();
+        }
+        producer.flush().unwrap().durable().unwrap();
+        log
+    }
+
+    #[test]
+    fn where_an_erasure_was_finished_of_which_nobody_was_told_those_are_known_whom_the_log_knows() {
+        for (is_somebody_erased, bob) in [(false, Some("bob")), (true, None)] {
+            let folder = tempfile::tempdir().unwrap();
+            let before = log(&folder.path().join("before"), &["ada", "bob"]);
+            let again = log(&folder.path().join("again"), &["ada"]);
+            let learned = Arc::new(Learned::new(1 << 20));
+            for (key, subject, came) in [(b"key1", "ada", 1), (b"key2", "bob", 3)] {
+                learned.teach(0, key, subject, Span { came, answered: came + 1, connection: 1 });
+            }
+            let mut keeping = Keeping {
+                records: before.personal_records().unwrap().unwrap(),
+                learned: learned.clone(),
+                counters: Arc::default(),
+                warnings: Arc::new(Warnings::new(Arc::new(|_, _| {}))),
+                made_with: 0,
+            };
+            let records = again.personal_records().unwrap().unwrap();
+            keeping.renew(Renewal { records, is_somebody_erased });
+            let known = [b"key1", b"key2"].map(|key| learned.lookup(0, key));
+            assert_eq!(known.each_ref().map(Option::as_deref), [Some("ada"), bob]);
+        }
+    }
 }

@@ -7,10 +7,13 @@
 //! place, and recorded. A [`recorder`] makes entries of operations, for all connections of one thread. A [`proxy`] has the threads.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+mod accepting;
 mod clients;
 pub mod command;
 pub mod config;
 pub mod counters;
+mod crew;
+pub mod defect;
 pub mod dry_run;
 mod ending;
 mod entrance;
@@ -18,6 +21,7 @@ mod entrance;
 pub mod fuzzing;
 mod keeper;
 mod listeners;
+pub mod logs;
 pub mod metrics;
 pub mod monitor;
 mod observation;
@@ -25,6 +29,7 @@ pub mod proxy;
 pub mod proxy_header;
 pub mod recorder;
 mod relay;
+mod reopening;
 pub mod resp;
 mod runtime;
 pub mod served;

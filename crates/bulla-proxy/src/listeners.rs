@@ -1,6 +1,7 @@
 //! [`Listeners`]: where clients come.
 #![expect(clippy::disallowed_methods, reason = "the file of a Unix socket is no part of a log")]
 
+use crate::accepting::{NotAccepted, Pauses};
 use crate::clients::{Client, Counted};
 use crate::config::{Config, UpstreamPlace};
 use crate::ending::Ending;
@@ -69,46 +70,41 @@ impl Listeners {
     }
 
     /// Accepts clients until the proxy is stopped, and gives them to the workers in turn.
+    ///
+    /// # Errors
+    /// `Unavailable` where nobody can come any more at one of the places.
     pub(crate) async fn accept(
         self,
         workers: &[mpsc::UnboundedSender<Client>],
         settings: watch::Receiver<Arc<Settings>>,
         shared: Arc<Shared>,
         mut stopped: watch::Receiver<Ending>,
-    ) {
+    ) -> Result<()> {
         let counters = &shared.counters;
-        let tcp = async || match &self.tcp {
-            Some(tcp) => {
-                let (stream, address) = tcp.accept().await?;
-                Ok(Accepted::Tcp(stream.into_std()?, address))
-            }
-            None => std::future::pending().await,
-        };
-        let unix = async || match &self.unix {
-            Some((unix, _)) => {
-                let (stream, _) = unix.accept().await?;
-                Ok(Accepted::Unix(stream.into_std()?))
-            }
-            None => std::future::pending().await,
-        };
         let mut turns = workers.iter().cycle();
+        let mut pauses = Pauses::default();
         loop {
-            let accepted: std::io::Result<_> = tokio::select! {
-                accepted = tcp() => accepted,
-                accepted = unix() => accepted,
-                _ = stopped.wait_for(Ending::has_begun) => return,
+            let accepted = tokio::select! {
+                accepted = self.accept_tcp() => accepted.map_err(|error| (error, self.tcp_place())),
+                accepted = self.accept_unix() => accepted.map_err(|error| (error, self.unix_place())),
+                _ = stopped.wait_for(Ending::has_begun) => return Ok(()),
             };
             let stream = match accepted {
                 Ok(stream) => stream,
-                Err(error) => {
-                    counters.not_accepted.add(1);
-                    let told = || format!("a client could not be accepted: {error}");
-                    shared.warnings.once(Kind::NotAccepted, told);
-                    // Of files there are none left, or the client is gone: the next one may have more luck, a little later.
-                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                Err((error, place)) => {
+                    let why = NotAccepted::by(&error);
+                    if why == NotAccepted::Socket {
+                        return Err(no_more(&place, &error));
+                    }
+                    let pause = shared.not_accepted(why, &error).then(|| pauses.next());
+                    if let Some(pause) = pause {
+                        // Whoever has it end has not to wait.
+                        let _ = tokio::time::timeout(pause, stopped.wait_for(Ending::has_begun)).await;
+                    }
                     continue;
                 }
             };
+            pauses.end();
             counters.accepted.add(1);
             let most = settings.borrow().limits.clients as u64;
             if counters.clients.get() >= most {
@@ -125,7 +121,7 @@ impl Listeners {
             for worker in turns.by_ref().take(workers.len()) {
                 match worker.send(client) {
                     Ok(()) => break,
-                    // A worker ends after this alone, but for a defect: the others go on.
+                    // A worker ends after this alone, unless its log is gone: the others go on.
                     Err(mpsc::error::SendError(back)) => {
                         client = back;
                         shared.failed("a thread that serves clients");
@@ -134,6 +130,32 @@ impl Listeners {
             }
         }
     }
+}
+
+impl Listeners {
+    async fn accept_tcp(&self) -> std::io::Result<Accepted> {
+        let Some(tcp) = &self.tcp else { return std::future::pending().await };
+        let (stream, address) = tcp.accept().await?;
+        Ok(Accepted::Tcp(stream.into_std().map_err(std::io::Error::other)?, address))
+    }
+
+    async fn accept_unix(&self) -> std::io::Result<Accepted> {
+        let Some((unix, _)) = &self.unix else { return std::future::pending().await };
+        let (stream, _) = unix.accept().await?;
+        Ok(Accepted::Unix(stream.into_std().map_err(std::io::Error::other)?))
+    }
+
+    fn tcp_place(&self) -> String {
+        self.address.map_or_else(String::new, |address| address.to_string())
+    }
+
+    fn unix_place(&self) -> String {
+        self.unix.as_ref().map_or_else(String::new, |(_, file)| file.0.display().to_string())
+    }
+}
+
+fn no_more(place: &str, error: &std::io::Error) -> Error {
+    Error::unavailable(format!("listening at {place}: {error}: no client comes there any more"))
 }
 
 /// Begins to listen at an address, or at the first one that is free of so many ports behind it.
@@ -190,13 +212,23 @@ mod tests {
     use crate::subject::Learned;
     use crate::warnings::Warnings;
     use bulla::environment::Environment;
+    use rustix::net::{Shutdown, shutdown};
     use std::os::unix::net::UnixStream;
 
-    #[test]
-    fn clients_of_a_thread_that_has_failed_are_served_by_the_others() {
+    /// What accepting needs besides listeners.
+    struct Needs {
+        config: Config,
+        settings: watch::Receiver<Arc<Settings>>,
+        shared: Arc<Shared>,
+        _renewed: watch::Sender<Arc<Settings>>,
+        _folder: tempfile::TempDir,
+    }
+
+    fn needs() -> Needs {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
-        let text = format!("[log]\ndirectory = \"audit\"\n[listen]\nunix = {socket:?}\n");
+        let text =
+            format!("[log]\ndirectory = \"audit\"\n[listen]\naddress = \"127.0.0.1:0\"\nunix = {socket:?}\n");
         let config = Config::parse(text.as_bytes()).unwrap();
         let (counters, warnings) = (Arc::<Counters>::default(), Arc::new(Warnings::new(Arc::new(|_, _| {}))));
         let lasting = Lasting {
@@ -206,24 +238,48 @@ mod tests {
             counters: counters.clone(),
             warnings: warnings.clone(),
         };
-        let (_renewed, settings) = watch::channel(Arc::new(Settings::new(&config, &lasting).unwrap()));
+        let (renewed, settings) = watch::channel(Arc::new(Settings::new(&config, &lasting).unwrap()));
         let clock = Environment::default().clock;
-        let shared = Arc::new(Shared { counters: counters.clone(), warnings, clock });
+        let shared = Arc::new(Shared { counters, warnings, clock });
+        Needs { config, settings, shared, _renewed: renewed, _folder: folder }
+    }
+
+    #[test]
+    fn clients_of_a_thread_that_has_failed_are_served_by_the_others() {
+        let Needs { config, settings, shared, .. } = &needs();
         let (_stop, stopped) = watch::channel(Ending::NotYet);
         let (serves, mut served) = mpsc::unbounded_channel();
         let (failed, _) = mpsc::unbounded_channel();
         crate::runtime::new().unwrap().block_on(async {
-            let listeners = Listeners::bind(&config).await.unwrap();
+            let listeners = Listeners::bind(config).await.unwrap();
             let workers = [failed, serves];
-            let mut accept = std::pin::pin!(listeners.accept(&workers, settings, shared, stopped));
+            let mut accept =
+                std::pin::pin!(listeners.accept(&workers, settings.clone(), shared.clone(), stopped));
             for _ in 0..4 {
-                let _client = UnixStream::connect(&socket).unwrap();
+                let _client = UnixStream::connect(config.listen.unix.as_ref().unwrap()).unwrap();
                 tokio::select! {
-                    () = &mut accept => panic!("nobody stopped it"),
+                    _ = &mut accept => panic!("nobody stopped it"),
                     client = served.recv() => assert!(client.is_some()),
                 }
             }
         });
-        assert!(counters.failed.get() > 0 && counters.accepted.get() == 4);
+        assert!(shared.counters.failed.get() > 0 && shared.counters.accepted.get() == 4);
+    }
+
+    #[test]
+    fn a_socket_at_which_nobody_can_come_any_more_ends_the_accepting_and_is_named() {
+        let Needs { config, settings, shared, .. } = &needs();
+        let (_stop, stopped) = watch::channel(Ending::NotYet);
+        let (serves, _served) = mpsc::unbounded_channel();
+        let (place, accepted) = crate::runtime::new().unwrap().block_on(async {
+            let listeners = Listeners::bind(config).await.unwrap();
+            // At one that was shut, accept(2) answers EINVAL.
+            shutdown(listeners.tcp.as_ref().unwrap(), Shutdown::Both).unwrap();
+            let place = listeners.tcp_place();
+            (place, listeners.accept(&[serves], settings.clone(), shared.clone(), stopped).await)
+        });
+        let error = accepted.unwrap_err();
+        assert!(error.kind() == ErrorKind::Unavailable && error.to_string().contains(&place), "{error}");
+        assert_eq!(shared.counters.not_accepted.get(), 0);
     }
 }

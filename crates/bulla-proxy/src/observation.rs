@@ -2,14 +2,19 @@
 
 use crate::config::Unrecordable;
 use crate::counters::{Counter, Counters, RefusedCommand, RefusedConnection};
+use crate::defect::{self, caught_within};
 use crate::ending::Ending;
 use crate::metrics::{Distribution, Histogram, Metric, Value};
+use crate::reopening::Current;
 use crate::served::{Observed, Served};
 use crate::settings::Settings;
 use crate::subject::Learned;
 use crate::thread;
-use bulla::{Error, ErrorKind, Result, Watch};
+use crate::warnings::{Kind, Warnings};
+use bulla::{Error, ErrorKind, Result};
+use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::Runtime;
@@ -19,7 +24,7 @@ use tokio::sync::watch;
 pub(crate) struct Observation {
     counters: Arc<Counters>,
     learned: Arc<Learned>,
-    log: Watch,
+    log: Arc<Current>,
     settings: watch::Receiver<Arc<Settings>>,
     stopped: watch::Receiver<Ending>,
     /// Of each worker.
@@ -29,7 +34,7 @@ pub(crate) struct Observation {
 /// What is counted and never becomes less: its name, what it is, and where it is counted.
 type Counted = (&'static str, &'static str, fn(&Counters) -> &Counter);
 
-const COUNTED: [Counted; 17] = [
+const COUNTED: [Counted; 19] = [
     ("bulla_proxy_connections_total", "Connections that were accepted.", |it| &it.accepted),
     (
         "bulla_proxy_turned_away_total",
@@ -37,6 +42,11 @@ const COUNTED: [Counted; 17] = [
         |it| &it.turned_away,
     ),
     ("bulla_proxy_not_accepted_total", "How often no client could be accepted.", |it| &it.not_accepted),
+    (
+        "bulla_proxy_metrics_not_accepted_total",
+        "How often nobody who asks for metrics could be accepted.",
+        |it| &it.metrics_not_accepted,
+    ),
     (
         "bulla_proxy_failed_total",
         "Connections, and clients of a thread, that ended by a defect of the proxy.",
@@ -72,6 +82,11 @@ const COUNTED: [Counted; 17] = [
     ("bulla_proxy_learned_unkept_total", "How often what values teach could not be written down.", |it| {
         &it.unkept
     }),
+    (
+        "bulla_proxy_log_reopened_total",
+        "How often the log was opened again that had failed for good.",
+        |it| &it.log_reopened,
+    ),
     ("bulla_proxy_memory_waits_total", "How often entries began to wait for memory of the log.", |it| {
         &it.waits
     }),
@@ -81,7 +96,7 @@ impl Observation {
     /// Of a proxy without workers.
     pub(crate) fn new(
         (counters, learned): (Arc<Counters>, Arc<Learned>),
-        log: Watch,
+        log: Arc<Current>,
         settings: watch::Receiver<Arc<Settings>>,
         stopped: watch::Receiver<Ending>,
     ) -> Self {
@@ -93,6 +108,10 @@ impl Observation {
         self.waits.push(waits);
     }
 
+    fn warnings(&self) -> Arc<Warnings> {
+        self.settings.borrow().recording.warnings.clone()
+    }
+
     fn of_proxy(&self, metrics: &mut Vec<Metric>) {
         let counters = &*self.counters;
         metrics.extend(COUNTED.map(|(name, help, of)| counter(name, help, &[], of(counters).get())));
@@ -100,6 +119,11 @@ impl Observation {
             "bulla_proxy_untold",
             "Operations that the log did not take, and of which no entry `gap` tells yet.",
             counters.untold.get(),
+        ));
+        metrics.push(gauge(
+            "bulla_proxy_log_failed",
+            "1 while the log has failed for good and is not opened again, else 0.",
+            counters.log_failed.get(),
         ));
         metrics.push(gauge("bulla_proxy_clients", "Clients that are connected.", counters.clients.get()));
         metrics.push(gauge(
@@ -135,7 +159,8 @@ impl Observation {
     }
 
     fn of_log(&self, metrics: &mut Vec<Metric>) {
-        let Some(log) = self.log.telemetry() else { return };
+        let watch = self.log.watch();
+        let Some(log) = watch.telemetry() else { return };
         let counts = [
             ("bulla_log_durable_total", "Entries that are durable.", log.entries),
             ("bulla_log_lost_total", "Entries that were accepted and then lost.", log.lost),
@@ -145,7 +170,7 @@ impl Observation {
             ("bulla_log_abandoned_total", "Segments that were given up.", log.abandoned),
         ];
         metrics.extend(counts.map(|(name, help, count)| counter(name, help, &[], count)));
-        let left_out = self.log.vault_replicas().iter().filter(|it| it.failure.is_some()).count();
+        let left_out = watch.vault_replicas().iter().filter(|it| it.failure.is_some()).count();
         let gauges = [
             (
                 "bulla_log_durable_prefix",
@@ -181,11 +206,34 @@ impl Observed for Observation {
             return Err("the proxy ends, and takes no more clients".to_owned());
         }
         let refuses = self.settings.borrow().unrecordable == Unrecordable::Refuse;
-        let fails = self.counters.taking_nothing.get() > 0 || self.log.telemetry().is_none();
+        let fails = self.counters.taking_nothing.get() > 0 || self.log.watch().telemetry().is_none();
         if refuses && fails {
-            return Err("the log takes no entries".to_owned());
+            let failed = self.counters.log_failed.get() > 0;
+            let why = if failed {
+                "the log has failed, and is not opened again yet"
+            } else {
+                "the log takes no entries"
+            };
+            return Err(why.to_owned());
         }
         Ok(())
+    }
+
+    fn not_accepted(&self, error: &io::Error) {
+        self.counters.metrics_not_accepted.add(1);
+        let told = || format!("whoever asks for metrics could not be accepted: {error}");
+        self.warnings().once(Kind::MetricsNotAccepted, told);
+    }
+
+    fn not_listening(&self, error: &io::Error) {
+        self.counters.metrics_not_accepted.add(1);
+        let told =
+            || format!("metrics are not served: {error}: it is tried every second to listen there again");
+        self.warnings().once(Kind::MetricsFailed, told);
+    }
+
+    fn defective(&self) {
+        defect::report(&self.counters, &self.warnings(), "an answer to whoever asks for metrics");
     }
 }
 
@@ -251,7 +299,7 @@ impl MetricsServer {
         let unavailable = |error: std::io::Error| Error::new(ErrorKind::Unavailable, error.to_string());
         let runtime = crate::runtime::new()?;
         let served = runtime.block_on(Served::listen(address)).map_err(unavailable)?;
-        let address = served.address().map_err(unavailable)?;
+        let address = served.address();
         Ok(MetricsServer { runtime, served, address })
     }
 
@@ -264,8 +312,10 @@ impl MetricsServer {
         let (ended, mut end) = watch::channel(());
         let run = move || {
             runtime.block_on(async {
+                let observation = Arc::new(observation);
+                let serving = pin!(served.run(observation.clone()));
                 tokio::select! {
-                    () = served.run(Arc::new(observation)) => {}
+                    Err(_) = caught_within(serving) => observation.defective(),
                     // Nothing is ever sent.
                     _ = end.changed() => {}
                 }
@@ -292,7 +342,6 @@ mod tests {
     use crate::config::Config;
     use crate::metrics::{exposition, format};
     use crate::settings::Lasting;
-    use crate::warnings::Warnings;
     use bulla::{Init, Log, Options};
 
     #[test]
@@ -313,7 +362,8 @@ mod tests {
         let config = Config::parse(b"[log]\ndirectory = \"audit\"\n").unwrap();
         let (_renewed, settings) = watch::channel(Arc::new(Settings::new(&config, &lasting).unwrap()));
         let (_stop, stopped) = watch::channel(Ending::NotYet);
-        let observation = Observation::new((counters.clone(), learned), log.watch(), settings, stopped);
+        let observation =
+            Observation::new((counters.clone(), learned), Arc::new(Current::new(&log)), settings, stopped);
         counters.refused_command(RefusedCommand::Limit).add(7);
         let samples = format::read(&exposition(&observation.metrics())).unwrap();
         for why in RefusedCommand::ALL {

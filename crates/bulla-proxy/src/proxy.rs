@@ -1,30 +1,32 @@
 //! [`Proxy`]: listens, and has workers relay.
 
-use crate::clients;
 use crate::command::NoTable;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::crew::Post;
+use crate::defect::caught;
 use crate::ending::Ending;
 use crate::keeper::Keeper;
 use crate::listeners::Listeners;
+use crate::logs::Logs;
 use crate::metrics::Histogram;
 use crate::observation::{MetricsServer, Observation, Serving};
-use crate::recorder::Recorder;
+use crate::reopening::{Current, Reopening};
 use crate::settings::{Lasting, Settings, connector};
 use crate::subject::Learned;
 use crate::thread;
 use crate::upstream::{self, Described};
-use crate::warnings::{Warn, Warnings};
-use crate::worker::{CommitDelay, Shared, Worker};
+use crate::warnings::{Kind, Warn, Warnings};
+use crate::worker::{CommitDelay, Shared};
 use bulla::environment::Environment;
 use bulla::{Error, ErrorKind, Log, Result};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::LocalSet;
 
-/// A proxy that serves clients, on threads of its own. It ends when it is asked to ([`Stop::stop`]) or dropped.
+/// A proxy that serves clients, on threads of its own. It ends when it is asked to ([`Stop::stop`]) or dropped,
+/// and where clients can come no more at one of its places.
 pub struct Proxy {
     address: Option<SocketAddr>,
     counters: Arc<Counters>,
@@ -32,6 +34,8 @@ pub struct Proxy {
     stop: Stop,
     reload: Reload,
     threads: Vec<JoinHandle<()>>,
+    /// Why it stopped by itself, if it did.
+    failure: Arc<Mutex<Option<Error>>>,
     /// Of what values taught.
     keeper: Option<Keeper>,
     metrics: Option<Serving>,
@@ -113,6 +117,29 @@ impl Proxy {
     /// # Errors
     /// As [`Proxy::start`].
     pub fn start_warning(config: &Config, log: &Log, environment: &Environment, warn: Warn) -> Result<Proxy> {
+        Proxy::start_with(config, (log, None), environment, warn)
+    }
+
+    /// The same with a log that is opened again where it fails for good.
+    ///
+    /// # Errors
+    /// As [`Proxy::start`].
+    pub fn start_reopening(
+        config: &Config,
+        logs: &Arc<Logs>,
+        environment: &Environment,
+        warn: Warn,
+    ) -> Result<Proxy> {
+        let started = logs.with(|log| Proxy::start_with(config, (log, Some(logs)), environment, warn));
+        started.unwrap_or_else(|| Err(Error::new(ErrorKind::Closed, "the log is closed")))
+    }
+
+    fn start_with(
+        config: &Config,
+        (log, logs): (&Log, Option<&Arc<Logs>>),
+        environment: &Environment,
+        warn: Warn,
+    ) -> Result<Proxy> {
         let digest_key = *log.digest_key()?;
         let runtime = crate::runtime::new()?;
         let connector = connector(config)?;
@@ -149,36 +176,66 @@ impl Proxy {
                 stopped: stopped.clone(),
             })),
             threads: Vec::new(),
+            failure: Arc::default(),
             keeper,
             metrics: None,
         };
+        let current = Arc::new(Current::new(log));
         let counted = (proxy.counters.clone(), learned);
-        let mut observation = Observation::new(counted, log.watch(), settings.clone(), stopped.clone());
+        let mut observation = Observation::new(counted, current.clone(), settings.clone(), stopped.clone());
         let workers =
             config.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
         let changed = (0..workers).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
         let delay = Arc::new(CommitDelay::new(changed.clone()));
-        let mut senders = Vec::new();
+        let (mut senders, mut renewing) = (Vec::new(), Vec::new());
         for (number, changed) in changed.into_iter().enumerate() {
-            let nudge = changed.clone();
-            let first = settings.borrow().clone();
-            let (recording, clock) = (first.recording.clone(), environment.clock.clone());
-            let recorder = Recorder::new(log, recording, clock, move || nudge.notify_one())?;
             let waits = Arc::<Histogram>::default();
             observation.observe(waits.clone());
-            let runtime = crate::runtime::new()?;
-            let (sender, accepted) = mpsc::unbounded_channel();
+            let (sender, clients) = mpsc::unbounded_channel();
             senders.push(sender);
-            let (shared, settings, stopped, delay) =
-                (shared.clone(), settings.clone(), stopped.clone(), delay.clone());
-            proxy.spawn(format!("bulla-proxy-{number}"), move || {
-                let worker = Worker::new(shared, first, recorder, delay, changed, waits);
-                LocalSet::new().block_on(&runtime, clients::run(worker, accepted, settings, stopped));
-            })?;
+            let (renewal, renewals) = mpsc::unbounded_channel();
+            renewing.push(renewal);
+            let post = Post {
+                shared: shared.clone(),
+                runtime: crate::runtime::new()?,
+                clients,
+                settings: settings.clone(),
+                stopped: stopped.clone(),
+                log: current.clone(),
+                renewals,
+                changed,
+                delay: delay.clone(),
+                waits,
+            };
+            let producer = log.producer()?;
+            proxy.spawn(format!("bulla-proxy-{number}"), move || post.hold(producer))?;
         }
         proxy.metrics = metrics.map(|metrics| metrics.serve(observation)).transpose()?;
+        if let Some(logs) = logs {
+            let reopening = Reopening {
+                runtime: crate::runtime::new()?,
+                logs: logs.clone(),
+                current,
+                workers: renewing,
+                keeper: proxy.keeper.as_ref().and_then(Keeper::renewals),
+                shared: shared.clone(),
+                learned: settings.borrow().recording.learned.clone(),
+                stopped: stopped.clone(),
+            };
+            proxy.spawn("bulla-reopen".to_owned(), move || reopening.run())?;
+        }
+        let (stop, failure) = (proxy.stop.clone(), proxy.failure.clone());
         proxy.spawn("bulla-accept".to_owned(), move || {
-            runtime.block_on(listeners.accept(&senders, settings, shared, stopped));
+            let accepting = listeners.accept(&senders, settings, shared.clone(), stopped);
+            let accepted = caught(|| runtime.block_on(accepting)).unwrap_or_else(|_| {
+                shared.failed("the thread that accepts clients");
+                Err(Error::unavailable("clients are accepted no more, by a defect of the proxy"))
+            });
+            if let Err(error) = accepted {
+                shared.warnings.once(Kind::ListenerFailed, || format!("{error}: the proxy ends"));
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                stop.stop();
+            }
         })?;
         Ok(proxy)
     }
@@ -214,8 +271,12 @@ impl Proxy {
     }
 
     /// Waits until it was stopped, and the last client is gone.
-    pub fn join(mut self) {
+    ///
+    /// # Errors
+    /// `Unavailable` where it stopped by itself, since clients could come no more where they came.
+    pub fn join(mut self) -> Result<()> {
         self.wait();
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
     /// Waits until its threads have ended. What it tells of itself it tells to the end.

@@ -3,10 +3,12 @@
 //! Each worker has a recorder of its own, and a task that wakes whoever waits for entries to be durable, and sends what they wait for
 //! on its way: see [`CommitDelay`].
 
+use crate::accepting::NotAccepted;
 use crate::config::{Mode, Unrecordable};
 use crate::counters::{Counters, RefusedConnection};
+use crate::defect;
 use crate::metrics::Histogram;
-use crate::recorder::{Durable, Recorder};
+use crate::recorder::{Durable, Recorder, Renewal};
 use crate::session::Ticket;
 use crate::settings::Settings;
 use crate::warnings::{Kind, Warnings};
@@ -36,12 +38,19 @@ pub(crate) struct Shared {
 impl Shared {
     /// Counts a defect of the proxy by which something ended, and warns of the first one.
     pub(crate) fn failed(&self, what: &str) {
-        self.counters.failed.add(1);
-        self.warnings.once(Kind::Failed, || {
-            format!(
-                "{what} ended by a defect of the proxy: what clients did there at last may not be recorded"
-            )
-        });
+        defect::report(&self.counters, &self.warnings, what);
+    }
+
+    /// Counts that a client could not be accepted, and warns of the first one. Whether it is to be waited before the next.
+    pub(crate) fn not_accepted(&self, why: NotAccepted, error: &std::io::Error) -> bool {
+        let kind = match why {
+            NotAccepted::Interrupted => return false,
+            NotAccepted::Client => Kind::Aborted,
+            NotAccepted::Short | NotAccepted::Socket => Kind::NotAccepted,
+        };
+        self.counters.not_accepted.add(1);
+        self.warnings.once(kind, || format!("a client could not be accepted: {error}"));
+        why == NotAccepted::Short
     }
 
     /// Counts a connection that was refused, and warns of the first one of its kind.
@@ -134,6 +143,8 @@ pub(crate) struct Worker {
     wants: Cell<u64>,
     /// Has something to say: the log does not take everything.
     retry: Notify,
+    /// Whether a defect has ended what all its connections need.
+    is_defective: Cell<bool>,
 }
 
 impl Worker {
@@ -160,6 +171,7 @@ impl Worker {
             paused: RefCell::default(),
             wants: Cell::new(1),
             retry: Notify::new(),
+            is_defective: Cell::new(false),
         }
     }
 
@@ -173,6 +185,24 @@ impl Worker {
         self.recorder().adopt(settings.recording.clone());
         *self.settings.borrow_mut() = settings;
         self.generation.set(self.generation.get() + 1);
+    }
+
+    /// Lets go of a log that has failed for good, or records in another one.
+    pub(crate) fn renew(&self, renewal: Renewal) {
+        self.recorder().renew(renewal);
+        // Whoever waits looks what became of that.
+        self.changed.notify_one();
+        self.request_retry();
+    }
+
+    /// A defect has ended what all its connections need.
+    pub(crate) fn set_defective(&self) {
+        self.is_defective.set(true);
+    }
+
+    /// Whether that is so.
+    pub(crate) fn is_defective(&self) -> bool {
+        self.is_defective.get()
     }
 
     /// Which settings these are: another number with every change.
@@ -347,6 +377,13 @@ impl Worker {
         if waiting.len() < before {
             self.delay.release(before - waiting.len());
         }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Nobody else waits for those of a worker that is no more.
+        self.delay.release(self.waiting.borrow().len());
     }
 }
 

@@ -53,8 +53,8 @@ pub use keys::default_keys;
 pub use keys::pseudonym::Pseudonym;
 pub use log::record::record_export;
 pub use log::{
-    BatchError, Closing, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Producer, Receipt, Step,
-    Watch,
+    BatchError, Closing, Held, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Producer,
+    Producers, Receipt, Step, Watch,
 };
 pub use read::epochs::{Epoch, epochs};
 pub use read::erasure_preview::{

@@ -262,10 +262,15 @@ pub(crate) fn open_with(place: &LogPaths, options: Options, environment: Environ
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let log = Log::open_stores(log, keys, options, environment)?;
+    tell_opened(&log);
+    Ok(log)
+}
+
+/// Tells what opening a log found.
+pub(crate) fn tell_opened(log: &Log) {
     tell_recovery(log.recovery());
     tell_differences(log.hold_differences());
     tell_resumed(log.resumed_erasure());
-    Ok(log)
 }
 
 /// What tells at once what the log waits for, from a thread of its own: the log's must not wait for whoever reads what is told.

@@ -4,8 +4,7 @@
 //! is missing; where that fails, too, whoever reads standard error is told.
 
 use bulla::text::spelling::{agreeing, counted};
-use bulla::{Entry, Log, Telemetry};
-use bulla_proxy::counters::Counters;
+use bulla::{Entry, Log};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -17,14 +16,6 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Of a log that was closed with this telemetry.
-    pub(super) fn of(counters: &Counters, telemetry: &Telemetry) -> Missing {
-        // Of what was lost inside, the log has gaps that tell.
-        let known = telemetry.entries + telemetry.lost;
-        let lost_at_most = counters.recorded.get().saturating_sub(known);
-        Missing { untold: counters.untold.get(), lost_at_most }
-    }
-
     /// Has the log tell, once `open` has opened it again, and says how that went. What it does not tell, even so.
     pub(super) fn tell(mut self, open: impl FnOnce() -> bulla::Result<Log>) -> Missing {
         let Missing { untold, lost_at_most } = self;

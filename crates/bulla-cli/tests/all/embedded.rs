@@ -236,6 +236,13 @@ fn sighup_has_its_configuration_read_anew_though_it_listens_at_another_port() {
     assert!(line.contains("this configuration holds from now on"), "{line}");
     // The threads of clients hear of it a little later.
     while !running.ask("CONFIG GET nothing", "\r\n").starts_with("-BULLA") {}
+    // Its server stays its own.
+    std::fs::write(&file, text.replace("server/socket", "server/another")).unwrap();
+    signal(&running.child, Signal::HUP);
+    line.clear();
+    running.told.read_line(&mut line).unwrap();
+    assert!(line.contains("stays as it was: `upstream.address` cannot change"), "{line}");
+    assert_eq!(running.ask("SET user:ada:email x", "\n"), "+OK\r\n");
     running.stop();
 }
 

@@ -43,10 +43,16 @@ mod proxy;
 #[cfg(feature = "proxy")]
 mod proxy_document;
 #[cfg(feature = "proxy")]
+mod proxy_families;
+#[cfg(feature = "proxy")]
 mod proxy_kill;
 mod proxy_learned;
 #[cfg(feature = "proxy")]
 mod proxy_oracle;
+#[cfg(feature = "proxy")]
+mod proxy_reopened;
+#[cfg(feature = "proxy")]
+mod proxy_sockets;
 #[cfg(feature = "proxy")]
 mod proxy_start;
 mod pseudonym;

@@ -215,7 +215,11 @@ fn a_second_signal_ends_clients_that_wait_for_something() {
     signal(&child, Signal::TERM);
     assert!(line(&mut told).contains("no more clients are accepted"));
     signal(&child, Signal::TERM);
+    let second = line(&mut told);
+    assert!(second.contains("are cut off") && second.contains("another signal ends it at once"), "{second}");
     assert_eq!(client.read(&mut [0]).unwrap_or(0), 0);
+    let counted = line(&mut told);
+    assert!(counted.contains("1 client was cut off while it waited for something"), "{counted}");
     assert_eq!(finish(child).exits(exit::INTERRUPTED).json()["cut_off"], 1);
     let operations = place.entries();
     assert!(operations.iter().all(|entry| entry["status"] == 3) && !operations.is_empty(), "{operations:?}");
@@ -285,7 +289,7 @@ fn sigterm_before_it_serves_clients_ends_it_in_order() {
 }
 
 /// From now on the files that a process writes may have so many bytes.
-fn limit_files(child: &Child, bytes: Option<u64>) {
+pub(crate) fn limit_files(child: &Child, bytes: Option<u64>) {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
     let limit = Rlimit { current: bytes, maximum: getrlimit(Resource::Fsize).maximum };
     prlimit(Some(Pid::from_child(child)), Resource::Fsize, limit).unwrap();
@@ -340,9 +344,11 @@ fn fail(place: &Place, mended: bool) -> (Ran, String, u64) {
 fn what_passed_while_the_log_had_failed_is_told_in_it_at_the_end_if_it_can_be() {
     let place = Place::new();
     let (ran, lines, count) = fail(&place, true);
-    let told = ran.exits(exit::ENVIRONMENT).json();
-    assert!(told["error"].is_string() && told["untold"] == 0, "{told}");
-    assert!(lines.contains("an entry `gap` says so"), "{lines}");
+    let told = ran.json();
+    // On a machine that is slow it may have been opened again before the end.
+    let code = if told["error"].is_string() { exit::ENVIRONMENT } else { exit::DONE };
+    assert!(ran.code == code && told["untold"] == 0, "{told}");
+    assert!(lines.contains("and an entry `gap` says"), "{lines}");
     let entries = place.entries();
     let gap = entries.last().unwrap();
     let payload = serde_json::from_str::<serde_json::Value>(gap["payload"].as_str().unwrap()).unwrap();

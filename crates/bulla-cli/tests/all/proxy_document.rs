@@ -4,10 +4,10 @@ use crate::proxied::Proxied;
 use crate::support::{Place, bulla, exit};
 use std::fmt::Write as _;
 
-const DOCUMENT: &str = include_str!("../../../../docs/proxy.md");
+pub(crate) const DOCUMENT: &str = include_str!("../../../../docs/proxy.md");
 
 /// What stands in backquotes.
-fn quoted(text: &str) -> Vec<String> {
+pub(crate) fn quoted(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 

@@ -23,7 +23,7 @@ const DIFFERS: [(&str, &str); 4] = [
 ];
 
 /// One reply of a server.
-fn reply(from: &mut impl BufRead) -> Value {
+pub(crate) fn reply(from: &mut impl BufRead) -> Value {
     let mut line = String::new();
     from.read_line(&mut line).unwrap();
     let (kind, text) = line.trim_end().split_at(1);

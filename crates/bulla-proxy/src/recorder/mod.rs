@@ -14,6 +14,7 @@ mod backlog;
 pub(crate) mod learning;
 mod losses;
 mod payload;
+mod renewal;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +26,10 @@ use crate::subject::{Key, Learned, Rules, Whose};
 use crate::warnings::{Kind, Warnings};
 use backlog::Backlog;
 use bulla::environment::Clock;
-use bulla::{Entry, Error, ErrorKind, Log, Producer};
+use bulla::{Entry, Error, ErrorKind, Producer, Receipt};
 pub use losses::Losses;
+pub(crate) use renewal::Renewal;
+use renewal::patience;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -123,7 +126,8 @@ pub struct Recorder {
 
 /// The way into the log.
 struct Appender {
-    producer: Producer,
+    /// `None` while there is no log.
+    producer: Option<Producer>,
     clock: Arc<dyn Clock>,
     /// How many entries were given a ticket: the log has them, or they are in the backlog, or lost.
     recorded: Ticket,
@@ -139,16 +143,14 @@ struct Appender {
 }
 
 impl Recorder {
-    /// Records in `log`. `changed` is called by a thread of the log whenever more is durable.
-    ///
-    /// # Errors
-    /// As [`Log::producer`].
+    /// Records with `producer`. `changed` is called by a thread of the log whenever more is durable. What one that ended by a defect has not
+    /// told of, it has to.
     pub fn new(
-        log: &Log,
+        producer: Option<Producer>,
         recording: Arc<Recording>,
         clock: Arc<dyn Clock>,
         changed: impl Fn() + Send + Sync + 'static,
-    ) -> bulla::Result<Self> {
+    ) -> Self {
         let durable = Durable {
             ticket: AtomicU64::new(0),
             on_its_way: AtomicBool::new(false),
@@ -157,8 +159,11 @@ impl Recorder {
             told_in_vain: AtomicU64::new(0),
             changed: Box::new(changed),
         };
-        let producer = log.producer()?;
-        let patience = u64::try_from(producer.append_timeout().as_nanos()).unwrap_or(u64::MAX);
+        let patience = producer.as_ref().map_or(0, patience);
+        let takes = producer.is_some();
+        if !takes {
+            recording.counters.taking_nothing.add(1);
+        }
         let durable = Arc::new(durable);
         let log = Appender {
             durable: durable.clone(),
@@ -167,11 +172,11 @@ impl Recorder {
             recorded: 0,
             backlog: Backlog::default(),
             patience,
-            takes: true,
-            missing: 0,
+            takes,
+            missing: recording.counters.orphaned.take(),
         };
         let payload = String::new();
-        Ok(Recorder {
+        Recorder {
             recording,
             durable,
             log,
@@ -180,7 +185,7 @@ impl Recorder {
             time: None,
             payload,
             contested: false,
-        })
+        }
     }
 
     /// From now on entries come to be like this.
@@ -272,8 +277,9 @@ impl Recorder {
         let group = || Group { before: self.flushed, last, last_lost: self.log.recorded };
         let (sent, refused) = (group(), group());
         self.flushed = last;
-        let receipt = self.log.producer.flush();
-        let told = receipt
+        let told = self
+            .log
+            .flush()
             .and_then(|receipt| receipt.when_durable(move |outcome| durable.decide(&sent, outcome.is_ok())));
         if told.is_err() {
             self.log.stop_taking(&self.recording.counters);
@@ -308,7 +314,8 @@ impl Recorder {
         append: impl Fn(&mut Producer, &Entry<'_>) -> bulla::Result<()>,
     ) -> Option<bulla::Result<()>> {
         let Appender { backlog, producer, .. } = &mut self.log;
-        backlog.first().map(|entry| append(producer, &entry))
+        let entry = backlog.first()?;
+        Some(producer.as_mut().map_or_else(|| Err(gone()), |producer| append(producer, &entry)))
     }
 
     /// The log never gets the backlog.
@@ -318,6 +325,23 @@ impl Recorder {
         durable.losses.note(log.taken(), log.recorded);
         log.backlog.clear();
         log.miss(count, error, recording);
+    }
+}
+
+fn gone() -> Error {
+    Error::new(ErrorKind::Closed, "the log has failed, and is not opened again yet")
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let Recorder { recording, log, .. } = self;
+        let held = log.backlog.len();
+        recording.counters.unrecorded.add(held);
+        recording.counters.untold.add(held);
+        recording.counters.orphaned.add(log.missing + held);
+        if !log.takes {
+            recording.counters.taking_nothing.subtract(1);
+        }
     }
 }
 
@@ -335,7 +359,7 @@ impl Appender {
         }
         // What came before it goes first.
         if self.backlog.is_empty() {
-            match self.producer.try_append(entry) {
+            match self.try_append(entry) {
                 Ok(()) => {
                     self.recorded += 1;
                     counters.recorded.add(1);
@@ -351,6 +375,14 @@ impl Appender {
         self.recorded += 1;
         self.backlog.push(entry);
         Ok(())
+    }
+
+    fn try_append(&mut self, entry: &Entry<'_>) -> bulla::Result<()> {
+        self.producer.as_mut().map_or_else(|| Err(gone()), |producer| producer.try_append(entry))
+    }
+
+    fn flush(&mut self) -> bulla::Result<Receipt> {
+        self.producer.as_mut().map_or_else(|| Err(gone()), Producer::flush)
     }
 
     /// What becomes of an operation that the log did not take.
@@ -395,7 +427,7 @@ impl Appender {
         let missing = self.missing;
         let payload = format!("{{\"unrecorded\":{missing}}}");
         let gap = Entry { operation: "gap", payload: Some(payload.as_bytes()), ..Entry::default() };
-        match self.producer.try_append(&gap) {
+        match self.try_append(&gap) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::Timeout => return,
             Err(_) => return self.stop_taking(counters),
@@ -407,7 +439,7 @@ impl Appender {
         (self.recorded, self.missing) = (self.recorded + 1, 0);
         // By itself, since whoever ends sends nothing else on its way.
         let (durable, of_log) = (self.durable.clone(), counters.clone());
-        let told = self.producer.flush().and_then(|receipt| {
+        let told = self.flush().and_then(|receipt| {
             receipt.when_durable(move |outcome| match outcome {
                 Ok(()) => of_log.untold.subtract(missing),
                 Err(_) => durable.tell_again(missing),
@@ -508,6 +540,13 @@ impl Record for Recorder {
 
     fn held(&self) -> Ticket {
         if self.log.backlog.is_empty() { 0 } else { self.log.recorded }
+    }
+
+    fn missed(&mut self, count: u64) {
+        let Recorder { recording, log, .. } = self;
+        log.missing += count;
+        recording.counters.unrecorded.add(count);
+        recording.counters.untold.add(count);
     }
 
     fn learn(&mut self, carried_out: &CarriedOut<'_>) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::{Stage, Status, Values};
 use bulla::environment::{AesGcm, Cipher, Environment};
-use bulla::{Init, Options, Result};
+use bulla::{Init, Log, Options, Result};
 use bulla_proof::entry::MAX_STRING;
 use bulla_testkit::fault::Faults;
 
@@ -69,15 +69,14 @@ impl Cipher for Refusing {
     }
 }
 
-#[test]
-fn what_one_entry_alone_is_refused_for_is_told_and_counts_as_told_once_that_is_durable() {
-    let (machine, cipher) = (Faults::new(), Arc::new(Refusing::default()));
-    let environment = Environment { cipher: cipher.clone(), ..Environment::default() };
+fn log_on(machine: &Faults, environment: Environment) -> Log {
     let (log, keys) = (machine.store("audit"), machine.store("keys"));
     Init::default().erasure(false).create_in(&log, &keys, &Environment::default()).unwrap();
-    let log = Log::open_stores(Arc::new(log), Arc::new(keys), Options::default(), environment).unwrap();
-    let counters = Arc::<Counters>::default();
-    let recording = Recording {
+    Log::open_stores(Arc::new(log), Arc::new(keys), Options::default(), environment).unwrap()
+}
+
+fn recording(counters: &Arc<Counters>) -> Recording {
+    Recording {
         rules: Rules::new(Vec::new(), None, [0; 32]),
         learned: Arc::new(Learned::new(1 << 20)),
         unrecordable: Unrecordable::Refuse,
@@ -85,9 +84,17 @@ fn what_one_entry_alone_is_refused_for_is_told_and_counts_as_told_once_that_is_d
         record_values: None,
         counters: counters.clone(),
         warnings: Arc::new(Warnings::new(Arc::new(|_, _| {}))),
-    };
+    }
+}
+
+#[test]
+fn what_one_entry_alone_is_refused_for_is_told_and_counts_as_told_once_that_is_durable() {
+    let (machine, cipher) = (Faults::new(), Arc::new(Refusing::default()));
+    let environment = Environment { cipher: cipher.clone(), ..Environment::default() };
+    let log = log_on(&machine, environment);
+    let counters = Arc::<Counters>::default();
     let clock = Environment::default().clock;
-    let mut recorder = Recorder::new(&log, Arc::new(recording), clock, || {}).unwrap();
+    let mut recorder = Recorder::new(log.producer().ok(), Arc::new(recording(&counters)), clock, || {});
     let client = "x".repeat(MAX_STRING + 1);
     assert_eq!(recorder.record(&Operation { client: &client, ..operation() }), Err(Unrecorded));
     assert!(recorder.is_taking() && recorder.has_to_retry(), "the log takes other entries");
@@ -104,4 +111,25 @@ fn what_one_entry_alone_is_refused_for_is_told_and_counts_as_told_once_that_is_d
     recorder.finish();
     log.close().unwrap();
     assert_eq!((counters.unrecorded.get(), counters.untold.get()), (1, 0));
+}
+
+#[test]
+fn what_a_recorder_did_not_come_to_tell_the_next_one_tells() {
+    let (machine, counters) = (Faults::new(), Arc::<Counters>::default());
+    let log = log_on(&machine, Environment::default());
+    let recording = Arc::new(recording(&counters));
+    let clock = Environment::default().clock;
+    let start = || Recorder::new(log.producer().ok(), recording.clone(), clock.clone(), || {});
+    let mut recorder = start();
+    recorder.missed(3);
+    recorder.stop_taking();
+    drop(recorder);
+    assert_eq!((counters.untold.get(), counters.taking_nothing.get()), (3, 0));
+    let mut recorder = start();
+    assert!(recorder.has_to_retry());
+    recorder.finish();
+    drop(recorder);
+    assert!(!start().has_to_retry(), "it is told once");
+    log.close().unwrap();
+    assert_eq!((counters.unrecorded.get(), counters.untold.get()), (3, 0));
 }

@@ -8,10 +8,13 @@
 #[cfg(test)]
 mod tests;
 
+use crate::accepting::{NotAccepted, Pauses};
+use crate::defect::caught_within;
 use crate::metrics::{self, Metric};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -32,8 +35,8 @@ pub const TIME: Duration = Duration::from_secs(5);
 const FIELDS: usize = 64;
 /// How much of what comes behind a request is read, so that the response is not lost with it.
 const REST: u64 = 64 << 10;
-/// How long to wait where no connection can be accepted: what is missing, such as descriptors, is not there at once.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait before it is listened anew, where the socket has failed.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is told of the proxy.
 pub trait Observed: Send + Sync + 'static {
@@ -45,11 +48,21 @@ pub trait Observed: Send + Sync + 'static {
     /// # Errors
     /// Why not, in one line.
     fn ready(&self) -> Result<(), String>;
+
+    /// Is told that somebody who asks could not be accepted.
+    fn not_accepted(&self, error: &io::Error);
+
+    /// Is told that nobody can come any more where metrics are served, until it is listened there anew.
+    fn not_listening(&self, error: &io::Error);
+
+    /// Is told that an answer ended by a defect.
+    fn defective(&self);
 }
 
 /// Where metrics and health are served.
 pub struct Served {
     listener: TcpListener,
+    address: SocketAddr,
 }
 
 impl Served {
@@ -61,40 +74,69 @@ impl Served {
         let listener = TcpListener::bind(address).await.map_err(|error| {
             io::Error::new(error.kind(), format!("metrics cannot be served on `metrics`, {address}: {error}"))
         })?;
-        Ok(Served { listener })
+        let address = listener.local_addr()?;
+        Ok(Served { listener, address })
     }
 
     /// Where it listens: with port 0 the operating system chose one.
-    ///
-    /// # Errors
-    /// The operating system does not say.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Serves until it is dropped, which ends what is being served.
-    pub async fn run(self, observed: Arc<dyn Observed>) {
+    pub async fn run(mut self, observed: Arc<dyn Observed>) {
         let mut connections = JoinSet::new();
         // Those that are served, as they came, and until when they keep their place.
         let mut held = VecDeque::<(AbortHandle, Instant)>::new();
+        let mut pauses = Pauses::default();
         loop {
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    while connections.try_join_next().is_some() {}
-                    while connections.len() >= CONNECTIONS {
-                        held.retain(|(connection, _)| !connection.is_finished());
-                        let Some((oldest, until)) = held.front() else { break };
-                        if tokio::time::timeout_at(*until, connections.join_next()).await.is_err() {
-                            oldest.abort();
-                            connections.join_next().await;
+            let stream = match self.listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    match NotAccepted::by(&error) {
+                        NotAccepted::Interrupted => {}
+                        NotAccepted::Client => observed.not_accepted(&error),
+                        NotAccepted::Short => {
+                            observed.not_accepted(&error);
+                            tokio::time::sleep(pauses.next()).await;
+                        }
+                        NotAccepted::Socket => {
+                            observed.not_listening(&error);
+                            self = self.listen_anew().await;
                         }
                     }
-                    held.retain(|(connection, _)| !connection.is_finished());
-                    let observed = Arc::clone(&observed);
-                    let connection = connections.spawn(async move { serve(stream, &*observed, TIME).await });
-                    held.push_back((connection, Instant::now() + HELD));
+                    continue;
                 }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+            };
+            pauses.end();
+            while connections.try_join_next().is_some() {}
+            while connections.len() >= CONNECTIONS {
+                held.retain(|(connection, _)| !connection.is_finished());
+                let Some((oldest, until)) = held.front() else { break };
+                if tokio::time::timeout_at(*until, connections.join_next()).await.is_err() {
+                    oldest.abort();
+                    connections.join_next().await;
+                }
+            }
+            held.retain(|(connection, _)| !connection.is_finished());
+            let observed = Arc::clone(&observed);
+            let connection = connections.spawn(async move {
+                if caught_within(pin!(serve(stream, &*observed, TIME))).await.is_err() {
+                    observed.defective();
+                }
+            });
+            held.push_back((connection, Instant::now() + HELD));
+        }
+    }
+
+    /// Listens at the same address again, once that can be.
+    async fn listen_anew(self) -> Served {
+        let Served { listener, address } = self;
+        drop(listener);
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            if let Ok(listener) = TcpListener::bind(address).await {
+                return Served { listener, address };
             }
         }
     }

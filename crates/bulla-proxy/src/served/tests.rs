@@ -3,16 +3,22 @@
 use super::*;
 use crate::metrics::{Value, format};
 use proptest::prelude::*;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::net::TcpStream;
 
 #[derive(Default)]
 struct Proxy {
     full: AtomicBool,
+    /// Whether it has a defect, and of how many it was told.
+    defective: AtomicBool,
+    defects: AtomicUsize,
+    /// How often it was told that nobody can come.
+    not_listening: AtomicUsize,
 }
 
 impl Observed for Proxy {
     fn metrics(&self) -> Vec<Metric> {
+        assert!(!self.defective.load(Ordering::Relaxed), "the test wants it");
         let value = Value::Counter(7);
         vec![Metric { name: "bulla_proxy_clients_total", help: "Clients that came.", labels: &[], value }]
     }
@@ -22,6 +28,19 @@ impl Observed for Proxy {
             false => Ok(()),
             true => Err("the log takes no entries".to_owned()),
         }
+    }
+
+    fn not_accepted(&self, error: &io::Error) {
+        panic!("{error}");
+    }
+
+    fn not_listening(&self, error: &io::Error) {
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::INVAL.raw_os_error()));
+        self.not_listening.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn defective(&self) {
+        self.defects.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -129,7 +148,7 @@ async fn ask(address: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
 fn many_are_served_over_tcp() {
     runtime().block_on(async {
         let served = Served::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let address = served.address().unwrap();
+        let address = served.address();
         let taken = Served::listen(address).await.map(drop).unwrap_err().to_string();
         assert!(taken.starts_with(&format!("metrics cannot be served on `metrics`, {address}: ")), "{taken}");
         let server = tokio::spawn(served.run(Arc::new(Proxy::default())));
@@ -162,7 +181,7 @@ fn many_are_served_over_tcp() {
 fn no_more_are_served_at_once_than_is_said_and_those_that_are_slow_hold_nobody_up() {
     runtime().block_on(async {
         let served = Served::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let address = served.address().unwrap();
+        let address = served.address();
         tokio::spawn(served.run(Arc::new(Proxy::default())));
         let mut held = Vec::new();
         for _ in 0..CONNECTIONS {
@@ -249,4 +268,39 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn an_answer_that_ends_by_a_defect_is_told_of_and_others_are_given() {
+    runtime().block_on(async {
+        let served = Served::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let (address, proxy) = (served.address(), Arc::new(Proxy::default()));
+        tokio::spawn(served.run(proxy.clone()));
+        proxy.defective.store(true, Ordering::Relaxed);
+        assert_eq!(ask(address, get("/metrics").as_bytes()).await.unwrap_or_default(), b"");
+        assert_eq!(proxy.defects.load(Ordering::Relaxed), 1);
+        proxy.defective.store(false, Ordering::Relaxed);
+        assert_eq!(read(&ask(address, get("/metrics").as_bytes()).await.unwrap()).0, 200);
+    });
+}
+
+#[test]
+fn where_the_socket_has_failed_it_is_listened_anew() {
+    runtime().block_on(async {
+        let served = Served::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let (address, proxy) = (served.address(), Arc::new(Proxy::default()));
+        rustix::net::shutdown(&served.listener, rustix::net::Shutdown::Both).unwrap();
+        tokio::spawn(served.run(proxy.clone()));
+        while proxy.not_listening.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let response = loop {
+            match ask(address, get("/healthz").as_bytes()).await {
+                Ok(response) => break response,
+                Err(_) => tokio::time::sleep(HELD).await,
+            }
+        };
+        assert_eq!(read(&response), (200, "ok\n".to_owned()));
+        assert_eq!(proxy.not_listening.load(Ordering::Relaxed), 1);
+    });
 }

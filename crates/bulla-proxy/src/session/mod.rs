@@ -11,6 +11,7 @@
 //!   alone, and in no transaction. Nobody can shift replies against their commands; where one comes
 //!   that its command cannot have, the connection ends;
 //! - an intent names who acts: in mode `before-send` nothing behind an `AUTH` is looked at before that is answered;
+//! - a command whose entries a defect keeps from being made is still under way for whoever ends the connection then;
 //! - memory is bounded whatever comes: see [`Session::wants_client`] and [`Session::wants_server`].
 
 mod admission;
@@ -33,9 +34,11 @@ pub use outlet::{Outlet, Place, Ticket};
 
 use crate::config::{Mode, Unfollowable};
 use crate::counters::RefusedCommand;
+use crate::defect::{Defect, caught};
 use crate::resp::{Arguments, Replies, Requests, Violation};
 use admission::{Admission, Verdict};
 use hmac::Hmac;
+use operation::Count;
 use pending::{Answer, Pending, Pipeline};
 use replies::LITTLE;
 use report::Report;
@@ -65,6 +68,14 @@ pub enum Ended {
     NotDiscarded,
     /// A command was answered with what cannot be its reply: it is another's.
     NotItsReply,
+    /// The proxy has a defect.
+    Defect,
+}
+
+impl From<Defect> for Ended {
+    fn from(_: Defect) -> Self {
+        Ended::Defect
+    }
 }
 
 impl From<Unrecorded> for Ended {
@@ -411,8 +422,13 @@ impl Session {
     }
 
     fn give_up_on(&self, pending: &Pending, now: u64, recorder: &mut impl Record) {
+        let report = self.report(Stage::Over, pending.come, now);
         // The connection has ended already; that the log takes nothing, it counts itself.
-        let _ = self.report(Stage::Over, pending.come, now).command(pending, None, recorder);
+        if caught(|| report.command(pending, None, recorder)).is_err() {
+            let mut count = Count::default();
+            let counted = caught(|| report.command(pending, None, &mut count));
+            recorder.missed(counted.map_or(1, |_| count.0));
+        }
     }
 
     /// Gives the replies that are the proxy's own, where it is their turn, and lets a command go whose turn it is to go alone.

@@ -148,6 +148,9 @@ pub trait Record {
     /// Learns from a command that was carried out, before its operations are recorded.
     fn learn(&mut self, carried_out: &CarriedOut<'_>);
 
+    /// Is told of so many operations of which no entries can be made, by a defect.
+    fn missed(&mut self, count: u64);
+
     /// Is told that a command was refused. Nobody has to count it.
     fn refused(&mut self, _: RefusedCommand) {}
 
@@ -156,4 +159,35 @@ pub trait Record {
 
     /// Forgets what was learned of keys that a command took away, or takes it along, after its operations were recorded.
     fn forget(&mut self, carried_out: &CarriedOut<'_>);
+}
+
+/// Counts the operations that it is given.
+#[derive(Default)]
+pub(super) struct Count(pub(super) u64);
+
+impl Record for Count {
+    fn record(&mut self, _: &Operation<'_>) -> Result<(), Unrecorded> {
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn takes(&mut self) -> bool {
+        true
+    }
+
+    fn now(&mut self) -> i64 {
+        0
+    }
+
+    fn ticket(&self) -> Ticket {
+        0
+    }
+
+    fn learn(&mut self, _: &CarriedOut<'_>) {}
+
+    fn missed(&mut self, count: u64) {
+        self.0 += count;
+    }
+
+    fn forget(&mut self, _: &CarriedOut<'_>) {}
 }

@@ -1,6 +1,6 @@
 //! What of a [`Session`] the server's bytes bring about.
 
-use super::operation::{Record, Stage};
+use super::operation::{Record, Stage, Unrecorded};
 use super::outlet::Ticket;
 use super::pending::{Answer, Pending};
 use super::report::Report;
@@ -9,6 +9,7 @@ use super::standing::Arrived;
 use super::{Ended, Session, WINDOW};
 use crate::command::Class;
 use crate::config::{self, Mode, Unfollowable};
+use crate::defect::caught;
 use crate::resp::{Kind, Limits, Node, Part, Reply};
 use bulla_proof::entry::MAX_STRING;
 use hmac::{Hmac, KeyInit, Mac};
@@ -158,11 +159,14 @@ impl Session {
         };
         let reply = self.replies.reply();
         let report = Report { reply_digest: digest, ..self.report(Stage::Over, come, now) };
-        let recorded = report.command(&queued, Some((reply, PART)), recorder);
-        if recorded.is_err() {
+        let recorded = unless_defective(|| report.command(&queued, Some((reply, PART)), recorder));
+        if let Err(ended) = recorded {
             self.to_client.truncate(self.to_client.settled());
+            if ended == Ended::Defect {
+                self.standing.queued.get_or_insert_default().push_front(queued);
+            }
+            return Err(ended);
         }
-        recorded?;
         if queued.is_recorded() {
             self.ticket = self.ticket_after(recorder);
         }
@@ -181,7 +185,12 @@ impl Session {
         if pending.silent || recorded.is_err() {
             self.to_client.truncate(self.to_client.settled());
         }
-        recorded?;
+        if let Err(ended) = recorded {
+            if ended == Ended::Defect {
+                self.pipeline.put_back(pending);
+            }
+            return Err(ended);
+        }
         let reply = self.replies.reply();
         let Some(node) = reply.nodes().first() else { return Ok(()) };
         if sends_elsewhere(&pending, reply, node) {
@@ -204,11 +213,15 @@ impl Session {
         if pending.special == Special::Exec && node.kind == Kind::Array {
             // Whatever becomes of its entries, the transaction is over. Of what is left of it the server told nothing.
             let mut left = self.standing.queued.take().unwrap_or_default();
-            let recorded = left.iter().map(|left| {
-                let report = self.report(Stage::Over, pending.come, now);
-                report.command(left, None, recorder)
+            let report = self.report(Stage::Over, pending.come, now);
+            let recorded = unless_defective(|| {
+                left.iter().map(|left| report.command(left, None, recorder)).fold(Ok(()), Result::and)
             });
-            recorded.fold(Ok(()), Result::and)?;
+            if recorded == Err(Ended::Defect) {
+                self.standing.queued = Some(left);
+                return recorded;
+            }
+            recorded?;
             if left.iter().any(Pending::is_recorded) {
                 self.ticket = self.ticket_after(recorder);
             }
@@ -217,7 +230,7 @@ impl Session {
         } else if pending.is_recorded() && !self.standing.is_queued(reply, node) {
             let digest = self.reply_digest.take().map(|digest| digest.finalize().into_bytes().into());
             let report = Report { reply_digest: digest, ..self.report(Stage::Over, pending.come, now) };
-            report.command(pending, Some((reply, 0)), recorder)?;
+            unless_defective(|| report.command(pending, Some((reply, 0)), recorder))?;
             self.ticket = self.ticket_after(recorder);
         }
         Ok(())
@@ -277,17 +290,17 @@ impl Session {
     /// Has an entry say that the reply to a command begins to leave.
     fn begin(&mut self, mut pending: Pending, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let report = self.report(Stage::Begun, pending.come, now);
-        let recorded = match pending.special {
+        let recorded = unless_defective(|| match pending.special {
             Special::Exec => {
                 let each = self.standing.queued.iter().flatten();
                 each.map(|queued| report.command(queued, None, recorder)).fold(Ok(()), Result::and)
             }
             _ => report.command(&pending, None, recorder),
-        };
+        });
         pending.begun = true;
         self.pipeline.put_back(pending);
         self.ticket = self.ticket_after(recorder);
-        Ok(recorded?)
+        recorded
     }
 
     /// What is kept of the next reply, or the next part of the one at hand, and whether it is told in parts.
@@ -318,6 +331,11 @@ impl Session {
             _ => LITTLE,
         }
     }
+}
+
+/// Reports what is under way until that is done.
+fn unless_defective(report: impl FnOnce() -> Result<(), Unrecorded>) -> Result<(), Ended> {
+    Ok(caught(report)??)
 }
 
 /// Whether an answer sends the client to a server that the proxy does not stand before: another one of a cluster, or the one

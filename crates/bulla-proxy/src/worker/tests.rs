@@ -60,7 +60,7 @@ fn whoever_was_woken_is_woken_for_the_same_entry_again() {
     };
     let first = settings("");
     let clock = Environment::default().clock;
-    let recorder = Recorder::new(&log, first.recording.clone(), clock.clone(), || {}).unwrap();
+    let recorder = Recorder::new(log.producer().ok(), first.recording.clone(), clock.clone(), || {});
     let shared = Arc::new(Shared { counters, warnings, clock });
     let delay = Arc::new(CommitDelay::new(Vec::new()));
     let worker = Worker::new(shared, first, recorder, delay, Arc::default(), Arc::default());

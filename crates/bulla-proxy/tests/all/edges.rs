@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// What version 2 says of 192.0.2.9:256, with the address of this proxy.
-const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x09\x7f\0\0\x01\x01\0\x18\xeb";
+pub(crate) const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x09\x7f\0\0\x01\x01\0\x18\xeb";
 
 #[test]
 fn a_configured_peer_says_for_whom_it_comes_and_what_follows_is_the_clients() {

@@ -1,7 +1,7 @@
 //! What has to be so together before the first command: TLS and PROXY headers, sockets, certificates that are replaced, and the
 //! example configuration with every key of it.
 
-use super::edges::{Authority, TlsStream, free_address, shown};
+use super::edges::{Authority, TlsStream, V2, free_address, shown};
 use super::world::{Client, World, plain};
 use bulla_proxy::config::{Config, EXAMPLE};
 use bulla_proxy::counters::RefusedConnection;
@@ -12,6 +12,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
+
+/// Headers of both versions, and which address each says.
+const HEADERS: [(&[u8], &str); 2] =
+    [(b"PROXY TCP4 192.0.2.7 192.0.2.1 4711 6379\r\n", "192.0.2.7:4711"), (V2, "192.0.2.9:256")];
 
 #[test]
 fn with_tls_the_header_of_a_configured_peer_stands_before_it() {
@@ -140,6 +144,44 @@ fn a_server_that_wants_certificates_takes_the_proxys_and_no_other() {
     assert!(world.start_with(&world.config("", Some(&certificates(&stranger)), "")).is_err());
     authority.certify("proxy", "the proxy", &[]);
     world.start_with(&world.config("", Some(&certificates(&authority)), "")).unwrap();
+}
+
+#[test]
+fn tls_on_both_sides_and_the_header_of_a_configured_peer_stand_together() {
+    let authority = Authority::new();
+    let (address, port) = free_address();
+    authority.certify("server", "the server", std::slice::from_ref(&address));
+    authority.certify("proxy", "the proxy", &["127.0.0.1".to_owned()]);
+    authority.certify("ada", "ada", &[]);
+    let arguments = authority.server(&address, port);
+    let world = World::edged("", None, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let [ca, certificate, key] = ["ca.pem", "proxy.pem", "proxy.key"].map(|name| authority.path(name));
+    let upstream = format!(
+        "address = \"{address}:{port}\"\n[upstream.tls]\nca = {ca:?}\ncertificate = {certificate:?}\nkey = {key:?}"
+    );
+    let listen = format!("proxy_protocol = [\"127.0.0.0/8\"]\n{}", authority.listen());
+    let proxy = world.start_with(&world.config(&listen, Some(&upstream), "")).unwrap();
+    for (header, _) in HEADERS {
+        let mut client = authority.connect_to(&proxy, Some("ada"), header);
+        // More than TLS has in one record, both ways.
+        let value = "x".repeat(100_000);
+        assert_eq!(client.command(&[b"SET", b"a", value.as_bytes()]).told(), "OK");
+        assert_eq!(client.ask("GET a"), value);
+    }
+    // Whoever says nothing, or has no certificate, does not come in.
+    for (header, file) in [(&b""[..], Some("ada")), (HEADERS[0].0, None)] {
+        let mut client = authority.connect_to(&proxy, file, header);
+        let refused = client.stream.write_all(b"SET b 1\r\n").and_then(|()| client.stream.read(&mut [0; 64]));
+        assert!(!matches!(refused, Ok(1..)), "{refused:?}");
+    }
+    assert_eq!(world.around().ask("EXISTS b"), "0");
+    drop(proxy);
+    let told = world.entries_of_clients();
+    let expected = HEADERS.iter().flat_map(|(_, client)| [("write a 0", *client), ("read a 0", *client)]);
+    assert_eq!(told.len(), expected.clone().count());
+    for ((client, entry), (operation, address)) in told.iter().zip(expected) {
+        assert!(client == address && entry.starts_with(&format!("{operation} actor=ada")), "{told:?}");
+    }
 }
 
 /// The example with every key that it has, also those that have no default.

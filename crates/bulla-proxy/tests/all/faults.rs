@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// At what a disk fails.
-const DISK: [Fault; 2] = [Fault::WriteFails, Fault::SyncFails];
+pub(crate) const DISK: [Fault; 2] = [Fault::WriteFails, Fault::SyncFails];
 
 /// AES-GCM that refuses everything while it is told to, so that the log loses the block.
 #[derive(Default)]
@@ -38,7 +38,7 @@ fn impatient(machine: &Faults, mode: &str, tables: &str) -> World {
 }
 
 /// Waits for what other threads bring about.
-fn wait_until(mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         std::thread::yield_now();
     }
@@ -136,7 +136,7 @@ fn whoever_was_told_that_an_entry_is_kept_is_not_told_later_that_it_was_lost() {
 }
 
 /// Has the log's disk fail until it is healed: at that, and at beginning another file.
-fn fail(machine: &Faults, fault: Fault) {
+pub(crate) fn fail(machine: &Faults, fault: Fault) {
     machine.fail_below("audit", Fault::NameFails);
     machine.fail_below("audit", fault);
 }

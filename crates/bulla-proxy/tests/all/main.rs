@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod channels;
+mod defects;
 mod edges;
 mod ends;
 mod entering;
@@ -12,5 +13,6 @@ mod large;
 mod learned;
 mod redirects;
 mod refusals;
+mod reopening;
 mod unchanged;
 mod world;

@@ -113,6 +113,25 @@ impl World {
         Proxy::start(config, self.log.as_ref().unwrap(), &Environment::default())
     }
 
+    /// Ends the proxy, and has another one, which `start` starts, in its place.
+    pub(crate) fn replace(&mut self, start: impl FnOnce(&Log) -> Proxy) {
+        self.proxy = None;
+        self.proxy = Some(start(self.log()));
+    }
+
+    /// Ends the proxy, and gives the log away; `start` starts another one that has it.
+    pub(crate) fn give_log(&mut self, start: impl FnOnce(Log) -> Proxy) {
+        self.proxy = None;
+        self.proxy = self.log.take().map(start);
+    }
+
+    /// Ends a proxy that was started so.
+    pub(crate) fn end_proxy(&mut self) {
+        let proxy = self.proxy.take().unwrap();
+        proxy.stopper().stop();
+        proxy.join().unwrap();
+    }
+
     fn create_log(&mut self) {
         Init::default().create(self.directory()).unwrap();
         self.log = Some(Log::open(self.directory(), Options::default()).unwrap());
@@ -233,7 +252,7 @@ impl World {
     pub(crate) fn end(&mut self) -> bulla::Result<()> {
         if let Some(proxy) = self.proxy.take() {
             proxy.stopper().stop();
-            proxy.join();
+            proxy.join().unwrap();
         }
         self.log.take().unwrap().close()
     }
@@ -251,7 +270,7 @@ impl World {
     }
 
     /// All entries of the log, as [`World::entries_of_clients`] gives them.
-    fn read(&self, some_are_erased: bool) -> Vec<(String, String)> {
+    pub(crate) fn read(&self, some_are_erased: bool) -> Vec<(String, String)> {
         let keys = default_keys(&self.directory());
         let (reader, identity) = match &self.machine {
             None => {

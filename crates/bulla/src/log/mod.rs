@@ -5,14 +5,18 @@
 )]
 
 mod closing;
+mod held;
 mod personal;
+mod producers;
 mod receipt;
 pub(crate) mod record;
 mod threads;
 mod watch;
 
 pub use closing::Closing;
+pub use held::Held;
 pub use personal::{PersonalChanges, PersonalRecords, PersonalRecordsRead};
+pub use producers::Producers;
 pub use receipt::Receipt;
 pub use watch::Watch;
 
@@ -113,11 +117,15 @@ impl Log {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
-        let directory = keys.directory().cloned();
-        let mut log = Self::open_stepped(log, keys, options, environment)?;
-        log.threads = Some(Threads::start(&log.engine)?);
-        log.control = directory.map(|directory| control::Server::start(&log.engine, &directory));
-        Ok(log)
+        Self::open_stepped(log, keys, options, environment)?.begin()
+    }
+
+    /// Has threads take its steps from now on, and other processes ask for things.
+    fn begin(mut self) -> Result<Self> {
+        self.threads = Some(Threads::start(&self.engine)?);
+        let directory = self.engine.keys.directory().cloned();
+        self.control = directory.map(|directory| control::Server::start(&self.engine, &directory));
+        Ok(self)
     }
 
     /// Opens a log without threads: nothing happens but by [`Log::step`]. For simulators and tests.
@@ -132,6 +140,16 @@ impl Log {
     ) -> Result<Self> {
         load_of_log(&*log)?;
         let directories = Directories::lock(&*log, &*keys)?;
+        Self::open_locked(directories, (log, keys), options, environment)
+    }
+
+    /// The same of one whose locks are held.
+    fn open_locked(
+        directories: Arc<Directories>,
+        (log, keys): (Arc<dyn Store>, Arc<dyn Store>),
+        options: Options,
+        environment: Environment,
+    ) -> Result<Self> {
         crate::admin::configure::remove_leftover(&*log);
         // This comes before anything is written, because it finds out whether a key is missing.
         let (config, _) = load_of_log(&*log)?;
@@ -151,19 +169,13 @@ impl Log {
     /// `Invalid` where there are as many as `memory` allows.
     pub fn producer(&self) -> Result<Producer> {
         check_owner(self.owner)?;
-        let (id, covered) = self.engine.staging.register().ok_or_else(|| {
-            let most = self.engine.tuning.buffers / 2;
-            Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
-        })?;
-        Ok(Producer {
-            engine: self.engine.clone(),
-            minimise: self.minimise.clone(),
-            not_addresses: 0,
-            id,
-            writer: None,
-            covered,
-            owner: self.owner,
-        })
+        Producer::of(&self.engine, self.minimise.as_ref(), self.owner)
+    }
+
+    /// By what another thread can make producers of this log.
+    pub fn producers(&self) -> Producers {
+        let (engine, minimise) = (Arc::downgrade(&self.engine), self.minimise.clone());
+        Producers { engine, minimise, owner: self.owner }
     }
 
     /// Commits everything that any producer has appended so far, and publishes a checkpoint over it.
@@ -384,6 +396,16 @@ impl Log {
         (self.engine.telemetry(), closed)
     }
 
+    /// The same, and nobody else can write the log until it is opened again by what is returned, or that is dropped.
+    pub fn close_holding(mut self) -> (Telemetry, Result<()>, Option<Held>) {
+        let held = self.directories.clone().map(|directories| {
+            let (log, keys) = (self.engine.log.clone(), self.engine.keys.clone());
+            Held { directories, log, keys, owner: self.owner }
+        });
+        let closed = self.shut();
+        (self.engine.telemetry(), closed, held)
+    }
+
     /// Takes one step of a stepped log; false when there was nothing to do.
     ///
     /// # Errors
@@ -506,6 +528,16 @@ impl fmt::Display for BatchError {
 impl std::error::Error for BatchError {}
 
 impl Producer {
+    /// A new one, of the log of this process.
+    fn of(engine: &Arc<Engine>, minimise: Option<&Arc<CompiledRules>>, owner: u32) -> Result<Self> {
+        let (id, covered) = engine.staging.register().ok_or_else(|| {
+            let most = engine.tuning.buffers / 2;
+            Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
+        })?;
+        let (engine, minimise) = (engine.clone(), minimise.cloned());
+        Ok(Producer { engine, minimise, not_addresses: 0, id, writer: None, covered, owner })
+    }
+
     /// Stages an entry: copies what the log's rules leave of it into this producer's buffer. Waits up to
     /// `append_timeout` for memory.
     ///

@@ -158,6 +158,7 @@ fn use_in_child(log: Log, mut producer: Producer, receipt: &Receipt, other: &Pat
         refuses(receipt.durable_within(Duration::from_secs(3600))),
         refuses(receipt.checkpointed()),
         refuses(log.producer()),
+        refuses(log.producers().producer()),
         refuses(log.flush()),
         refuses(log.step(Step::Linger)),
         refuses(log.step(Step::Checkpoint)),

@@ -19,6 +19,7 @@ mod follow;
 mod fork;
 mod held;
 mod helpers;
+mod holding;
 mod host_settings;
 mod hostile;
 mod keys;

@@ -7,6 +7,8 @@ use bulla_testkit::allocator::allocations;
 struct Count(u64);
 
 impl Record for Count {
+    fn missed(&mut self, _: u64) {}
+
     fn record(&mut self, _: &Operation<'_>) -> Result<(), Unrecorded> {
         self.0 += 1;
         Ok(())

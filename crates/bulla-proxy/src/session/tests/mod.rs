@@ -2,6 +2,7 @@
 
 mod allocations;
 mod channels;
+mod defects;
 mod modes;
 mod pieces;
 mod refusals;
@@ -22,11 +23,19 @@ struct Notes {
     /// How many more are taken, where that is bounded.
     room: Option<usize>,
     /// How many were not.
-    missing: usize,
+    missing: u64,
+    /// At which command there is a defect, and how often it shows.
+    defect: Option<(&'static str, usize)>,
 }
 
 impl Record for Notes {
     fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded> {
+        if let Some((at, left @ 1..)) = &mut self.defect
+            && *at == operation.command
+        {
+            *left -= 1;
+            panic!("the test wants it at {at}");
+        }
         match &mut self.room {
             Some(0) => {
                 self.missing += 1;
@@ -92,6 +101,10 @@ impl Record for Notes {
     }
 
     fn learn(&mut self, _: &CarriedOut<'_>) {}
+
+    fn missed(&mut self, count: u64) {
+        self.missing += count;
+    }
 
     fn forget(&mut self, _: &CarriedOut<'_>) {}
 }

@@ -251,6 +251,8 @@ fn replies_inside_that_of_exec_list_keys_as_outside_of_one() {
 struct Sizes(Vec<(Option<u64>, Option<[u8; 32]>)>);
 
 impl Record for Sizes {
+    fn missed(&mut self, _: u64) {}
+
     fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded> {
         let digest = if let Target::Unlisted(_, digest) = operation.target { digest } else { None };
         self.0.push((operation.size, digest));
