@@ -139,6 +139,8 @@ struct State<N> {
     flush_requested: bool,
     /// What is queued has waited long enough: it is sealed as soon as no other block is.
     linger_expired: bool,
+    /// Entries that were queued since that was said last.
+    arrived: u64,
     /// How many producers wait for space.
     waiting: usize,
     waits: Waited,
@@ -172,6 +174,7 @@ impl<N: AssignFrames> StagingQueue<N> {
             sealing: 0,
             flush_requested: false,
             linger_expired: false,
+            arrived: 0,
             waiting: 0,
             waits: Waited::default(),
             closed: false,
@@ -297,13 +300,13 @@ impl<N: AssignFrames> StagingQueue<N> {
 
     /// Queues what every producer has published, to be sealed as soon as no other block is being sealed: what has
     /// waited for so long can wait that much longer, and a second writer at work would take a processor from the
-    /// producers. Returns how many entries were queued.
+    /// producers. Returns how many entries were queued since this was done last.
     pub(crate) fn expire_linger(&self) -> u64 {
         let mut state = self.lock();
-        let entries = self.push_all(&mut state);
+        self.push_all(&mut state);
         state.linger_expired = !state.queue.is_empty();
         self.wake(&state);
-        entries
+        std::mem::take(&mut state.arrived)
     }
 
     /// Refuses what is appended from now on and lets the writers run dry.
@@ -425,25 +428,24 @@ impl<N: AssignFrames> StagingQueue<N> {
         Work::Block(state.sequencer.block(batch.entries, batch.bytes), batch)
     }
 
-    fn push_all(&self, state: &mut State<N>) -> u64 {
-        (0..state.producers.len()).map(|index| self.push_published(state, index)).sum()
+    fn push_all(&self, state: &mut State<N>) {
+        (0..state.producers.len()).for_each(|index| self.push_published(state, index));
     }
 
-    /// Queues what a producer published since it was last asked; returns how many entries.
-    fn push_published(&self, state: &mut State<N>, index: usize) -> u64 {
-        let Some(held) = &mut state.producers[index] else { return 0 };
+    /// Queues what a producer published since it was last asked.
+    fn push_published(&self, state: &mut State<N>, index: usize) {
+        let Some(held) = &mut state.producers[index] else { return };
         if held.buffer.mark() == held.taken {
-            return 0;
+            return;
         }
         let slice;
         (slice, held.taken) = Slice::beyond(&held.buffer, held.taken);
-        let entries = slice.entries();
         self.push(state, slice);
-        u64::from(entries)
     }
 
     fn push(&self, state: &mut State<N>, slice: Slice) {
         state.queued += slice.bytes();
+        state.arrived += u64::from(slice.entries());
         state.pushed += 1;
         state.queue.push_back(slice);
     }
