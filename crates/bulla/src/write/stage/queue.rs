@@ -20,6 +20,8 @@ pub(crate) trait AssignFrames {
     type Assignment;
     /// A frame other than a block that waits for its number.
     fn control(&mut self) -> Option<Self::Assignment>;
+    /// Whether there is one.
+    fn has_control(&self) -> bool;
     /// Whether another block may be numbered now.
     fn admits(&self) -> bool;
     /// The number of a block of so many entries and bytes of rows.
@@ -285,8 +287,10 @@ impl<N: AssignFrames> StagingQueue<N> {
             return Err(refusal);
         }
         self.push_published(&mut state, id.0);
-        self.request_flush(&mut state);
-        Ok(state.pushed)
+        state.flush_requested = !state.queue.is_empty();
+        let pushed = state.pushed;
+        self.wake_after(state);
+        Ok(pushed)
     }
 
     /// Queues what every producer has published, and has the whole queue sealed without waiting for more.
@@ -305,8 +309,9 @@ impl<N: AssignFrames> StagingQueue<N> {
         let mut state = self.lock();
         self.push_all(&mut state);
         state.linger_expired = !state.queue.is_empty();
-        self.wake(&state);
-        std::mem::take(&mut state.arrived)
+        let arrived = std::mem::take(&mut state.arrived);
+        self.wake_after(state);
+        arrived
     }
 
     /// Refuses what is appended from now on and lets the writers run dry.
@@ -336,11 +341,17 @@ impl<N: AssignFrames> StagingQueue<N> {
         look(&self.lock().sequencer)
     }
 
-    /// Changes the sequencer, then lets the writers look again.
+    /// Changes the sequencer, then lets the writers look again where they may find something else than before.
     pub(crate) fn with_sequencer<T>(&self, change: impl FnOnce(&mut N) -> T) -> T {
         let mut state = self.lock();
         let result = change(&mut state.sequencer);
-        self.work_ready.notify_all();
+        let admitted = self.is_work_ready(&state) && state.sequencer.admits();
+        // Of a log that is closed they look for the end, too.
+        let ready = admitted || state.sequencer.has_control() || state.closed;
+        drop(state);
+        if ready {
+            self.work_ready.notify_all();
+        }
         result
     }
 
@@ -457,6 +468,15 @@ impl<N: AssignFrames> StagingQueue<N> {
 
     fn wake(&self, state: &State<N>) {
         if self.is_work_ready(state) {
+            self.work_ready.notify_one();
+        }
+    }
+
+    /// The same once the mutex is let go of, which whoever wakes wants.
+    fn wake_after(&self, state: MutexGuard<'_, State<N>>) {
+        let ready = self.is_work_ready(&state);
+        drop(state);
+        if ready {
             self.work_ready.notify_one();
         }
     }
