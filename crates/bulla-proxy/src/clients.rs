@@ -120,6 +120,8 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             }
         };
         tokio::select! {
+            // The relay is what mostly has something to do.
+            biased;
             ended = poll_fn(|cx| relay.poll(cx)) => break ended,
             _ = stopped.wait_for(Ending::has_begun), if !draining => {
                 draining = true;
