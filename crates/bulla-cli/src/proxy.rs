@@ -38,6 +38,8 @@ const MAX_CONFIGURATION: u64 = 2 << 20;
 /// How often what the log cannot write is tried again, unless its settings say: with waits of up to a second, a quarter of an hour. A disk
 /// that is full for a while is no reason to go without a log until somebody starts the proxy anew.
 const RETRIES: u32 = 1000;
+/// So many entries make a block that waits for more no longer than it has to. What a reply waits for is flushed, and waits for none.
+const ENOUGH: u32 = 2048;
 
 /// Stand before a Redis or Valkey server, and record what clients do to personal data.
 #[derive(clap::Args, Debug)]
@@ -162,7 +164,8 @@ impl Proxy {
         place.check_named_keys()?;
         let environment = telling_environment(teller()?);
         // Where no reply waits for entries, what makes the replies goes first.
-        let options = Options::default().default_retries(RETRIES).yielding(config.mode == Mode::Async);
+        let options = Options::default().default_retries(RETRIES).enough_entries(ENOUGH);
+        let options = options.yielding(config.mode == Mode::Async);
         let log = open_with(&place, options.clone(), environment.clone())?;
         tell_control(&log);
         let opened_again = |log: &Log| {

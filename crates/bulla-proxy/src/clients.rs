@@ -149,6 +149,8 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             }
         };
         tokio::select! {
+            // The relay is what mostly has something to do.
+            biased;
             ended = poll_fn(|cx| poll_caught(&mut relay, cx)) => break ended,
             _ = stopped.wait_for(Ending::has_begun), if !draining => {
                 draining = true;

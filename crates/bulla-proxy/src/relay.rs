@@ -209,12 +209,12 @@ impl Relay {
         }
         let reads_client = self.reads_client();
         let Relay { client, server, session, first_bytes, worker, .. } = self;
-        let now = worker.now();
         let counters = worker.counters();
         let mut moved = false;
         if reads_client {
             moved |= client.read(cx, worker, |bytes| {
                 counters.from_clients.add(bytes.len() as u64);
+                let now = worker.now();
                 let taken = first_bytes
                     .then(bytes, |bytes| session.from_client(bytes, now, &mut *worker.recorder_now()));
                 taken.unwrap_or_else(|error| {

@@ -4,11 +4,13 @@
 //!   the clock's hand passed it last.
 //! - No text of a subject is in it, only a 128-bit tag under a key that the process has made for itself.
 //! - A look-up takes the lock of one shard, shared with other look-ups, and neither allocates nor calls the system. Whoever looks up
-//!   many keeps the locks that it took ([`Cache::look`]): the processor then fetches what it needs for several of them at a time.
+//!   many keeps the locks that it took ([`Cache::look`]), and has some of them looked for before what was found is looked at
+//!   ([`Look::each`]): the processor then fetches what it needs for several of them at a time.
 
 use hashbrown::HashTable;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::hash::Hasher;
+use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
@@ -38,19 +40,58 @@ pub(super) struct Look<'a> {
     shards: [Option<RwLockReadGuard<'a, Shard>>; SHARDS],
 }
 
+/// So many look-ups go on at a time.
+const AT_A_TIME: usize = 16;
+
 impl Look<'_> {
-    /// The subject of this name, if it is here.
-    #[inline]
-    pub(super) fn get(&mut self, subject: &str) -> Option<&Subject> {
-        let tag = self.cache.tag(subject);
-        let shard = self.cache.shard_of(tag);
-        if self.shards[shard].is_none() {
-            self.enter(shard);
+    /// Gives `met` the subject of each name, or none where it is not here, in their order and as long as it says to go on.
+    pub(super) fn each(&mut self, subjects: &[&str], mut met: impl FnMut(Option<&Subject>) -> bool) {
+        let mut room = [Tag { high: 0, low: 0 }; AT_A_TIME];
+        for subjects in subjects.chunks(AT_A_TIME) {
+            let tags = &mut room[..subjects.len()];
+            for (tag, subject) in tags.iter_mut().zip(subjects) {
+                *tag = self.cache.tag(subject);
+                self.enter(self.cache.shard_of(*tag));
+            }
+            // A lock that was let go of for another one is taken again, and the place in its shard may be another by then.
+            let slots = self.slots(tags);
+            let go_on = match slots {
+                Some(slots) => slots[..tags.len()].iter().all(|slot| met(slot.map(Slot::ask))),
+                None => tags.iter().all(|tag| met(self.get(*tag))),
+            };
+            if !go_on {
+                return;
+            }
         }
+    }
+
+    /// Where the subjects of these tags are, if all of their shards are locked.
+    fn slots(&self, tags: &[Tag]) -> Option<[Option<&Slot>; AT_A_TIME]> {
+        let mut slots = [None; AT_A_TIME];
+        for (slot, tag) in slots.iter_mut().zip(tags) {
+            let shard = self.shards[self.cache.shard_of(*tag)].as_ref()?;
+            *slot = shard.place(*tag).map(|place| &shard.slots[place]);
+        }
+        // The keys lie elsewhere: from here on they come all at once, and not each when it is taken.
+        for slot in slots.iter().flatten() {
+            black_box(slot.subject.key.bytes()[0]);
+        }
+        Some(slots)
+    }
+
+    /// The subject of a tag, if it is here.
+    fn get(&mut self, tag: Tag) -> Option<&Subject> {
+        let shard = self.cache.shard_of(tag);
+        self.enter(shard);
         self.shards[shard].as_ref()?.get(tag)
     }
 
+    /// Takes the lock of a shard, where that is not done.
+    #[inline]
     fn enter(&mut self, shard: usize) {
+        if self.shards[shard].is_some() {
+            return;
+        }
         let lock = &self.cache.shards[shard];
         let guard = match lock.try_read() {
             Ok(guard) => guard,
@@ -149,6 +190,16 @@ struct Slot {
     used: AtomicBool,
 }
 
+impl Slot {
+    fn ask(&self) -> &Subject {
+        // What is written is everybody's.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        &self.subject
+    }
+}
+
 impl Shard {
     fn new(capacity: usize) -> Self {
         Shard {
@@ -161,12 +212,7 @@ impl Shard {
 
     #[inline]
     fn get(&self, tag: Tag) -> Option<&Subject> {
-        let slot = &self.slots[self.place(tag)?];
-        // What is written is everybody's.
-        if !slot.used.load(Ordering::Relaxed) {
-            slot.used.store(true, Ordering::Relaxed);
-        }
-        Some(&slot.subject)
+        Some(self.slots[self.place(tag)?].ask())
     }
 
     fn place(&self, tag: Tag) -> Option<usize> {

@@ -37,9 +37,10 @@ impl Vault {
     pub fn resolve_into(&self, subjects: &[&str], found: &mut Vec<Subject>) -> Result<()> {
         self.check_writable()?;
         let before = found.len();
-        let mut look = self.shared.cache.look();
-        found.extend(subjects.iter().map_while(|subject| look.get(subject).cloned()));
-        drop(look);
+        self.shared.cache.look().each(subjects, |cached| {
+            found.extend(cached.cloned());
+            cached.is_some()
+        });
         match &subjects[found.len() - before..] {
             [] => Ok(()),
             rest => self.shared.resolve_slowly(rest, found),
@@ -241,9 +242,11 @@ impl Shared {
     /// As [`Vault::resolve_into`], where not all of them are cached.
     #[cold]
     fn resolve_slowly(&self, subjects: &[&str], found: &mut Vec<Subject>) -> Result<()> {
-        let mut look = self.cache.look();
-        let cached = subjects.iter().map(|subject| look.get(subject).cloned()).collect::<Vec<_>>();
-        drop(look);
+        let mut cached = Vec::with_capacity(subjects.len());
+        self.cache.look().each(subjects, |subject| {
+            cached.push(subject.cloned());
+            true
+        });
         let unknown = subjects.iter().zip(&cached).filter(|(_, cached)| cached.is_none());
         let unknown = unknown.map(|(subject, _)| *subject).collect::<Vec<_>>();
         let mut looked_up = self.look_up(&unknown)?.into_iter();

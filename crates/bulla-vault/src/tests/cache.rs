@@ -144,10 +144,8 @@ fn whoever_looks_up_many_and_whoever_keeps_many_do_not_wait_for_each_other_for_e
         for thread in 0..4 {
             scope.spawn(move || {
                 for round in 0..ROUNDS {
-                    let mut look = cache.look();
-                    for number in turned(round + thread) {
-                        look.get(&names[number as usize]);
-                    }
+                    let asked = turned(round + thread).map(|number| &*names[number as usize]);
+                    cache.look().each(&asked.collect::<Vec<_>>(), |_| true);
                 }
             });
             scope.spawn(move || {
@@ -159,4 +157,23 @@ fn whoever_looks_up_many_and_whoever_keeps_many_do_not_wait_for_each_other_for_e
             });
         }
     });
+}
+
+#[test]
+fn many_are_told_in_their_order_as_long_as_that_is_wanted() {
+    let cache = Cache::new(10_000, &SystemRandom).unwrap();
+    let names = (0..50_u64).map(|number| number.to_string()).collect::<Vec<_>>();
+    for number in (0..50).filter(|number| number % 3 > 0) {
+        cache.keep(cache.tag(&names[number as usize]), &subject(number));
+    }
+    let asked = names.iter().map(|name| &**name).collect::<Vec<_>>();
+    for most in 1..=50 {
+        let mut told = Vec::new();
+        cache.look().each(&asked, |subject| {
+            told.push(subject.map(|subject| subject.number));
+            told.len() < most
+        });
+        let expected = (0..50).map(|number| Some(number).filter(|number| number % 3 > 0));
+        assert_eq!(told, expected.take(most).collect::<Vec<_>>());
+    }
 }

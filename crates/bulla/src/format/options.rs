@@ -118,6 +118,9 @@ pub struct Options {
     /// As `yielding`.
     #[serde(skip)]
     default_retries: Option<u32>,
+    /// As `yielding`.
+    #[serde(skip)]
+    enough: Option<u32>,
 }
 
 impl Options {
@@ -160,7 +163,7 @@ impl Options {
     }
 
     /// How long an entry may stay in its producer's buffer while others come (default 5 ms). A log to which
-    /// little comes waits up to 40 times as long, so as not to pay a block for a handful of entries; and while a block is
+    /// little comes waits up to 40 times as long ([`Options::enough_entries`]), so as not to pay a block for a handful of entries; and while a block is
     /// being sealed, until that is done or two blocks are full, unless somebody flushes or waits for memory.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = Some(linger);
@@ -227,6 +230,14 @@ impl Options {
         self
     }
 
+    /// How many entries make a block that waits no longer than `linger` for more (default 512): where fewer come in that time, it waits
+    /// until so many have, up to 40 times as long. For programs in which nobody waits for entries but who flushes: larger blocks take less
+    /// of the processors.
+    pub fn enough_entries(mut self, entries: u32) -> Self {
+        self.enough = Some(entries);
+        self
+    }
+
     /// These options, with what they leave out taken from `other`.
     pub(crate) fn or(self, other: Options) -> Options {
         Options {
@@ -246,6 +257,7 @@ impl Options {
             vault_replicas: self.vault_replicas.or(other.vault_replicas),
             yielding: self.yielding.or(other.yielding),
             default_retries: self.default_retries.or(other.default_retries),
+            enough: self.enough.or(other.enough),
         }
     }
 }
@@ -277,6 +289,8 @@ pub(crate) struct Tuning {
     pub(crate) durability: Durability,
     pub(crate) vault_replicas: Vec<PathBuf>,
     pub(crate) yielding: bool,
+    /// So many entries wait for no more to come than in the shortest time.
+    pub(crate) enough: u32,
 }
 
 /// The defaults of options.
@@ -285,6 +299,7 @@ mod default {
 
     pub(super) const SEGMENT_SIZE: usize = 1 << 30;
     pub(super) const LINGER: Duration = Duration::from_millis(5);
+    pub(super) const ENOUGH: u32 = 512;
     pub(super) const APPEND_TIMEOUT: Duration = Duration::from_secs(10);
     pub(super) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
     pub(super) const RETRIES: u32 = 3;
@@ -378,6 +393,7 @@ impl TryFrom<Options> for Tuning {
             },
             vault_replicas: replicas(options.vault_replicas.unwrap_or_default())?,
             yielding: options.yielding.unwrap_or_default(),
+            enough: options.enough.unwrap_or(default::ENOUGH),
         })
     }
 }

@@ -114,13 +114,20 @@ fn commit(engine: &Engine, committing: &mut Committing) {
 
 /// Queues what is staged after a while: sooner where many entries come, later where few do.
 fn linger(engine: &Engine, ended: &Interrupt) {
-    const MANY: u64 = 256;
     let shortest = engine.tuning.linger.max(Duration::from_micros(100));
     let mut time = shortest;
     while !ended.wait(time) {
         let entries = engine.staging.expire_linger();
-        time = if entries >= MANY { shortest } else { (time * 2).min(shortest * 40) };
+        time = next_linger(time, entries, (shortest, engine.tuning.enough));
     }
+}
+
+/// How long the next entries wait, where so many came in `time`: as long as it takes for `enough` to come, between `shortest` and 40 times that,
+/// but no more than twice as long as those before them did.
+fn next_linger(time: Duration, entries: u64, (shortest, enough): (Duration, u32)) -> Duration {
+    let longest = time.saturating_mul(2).min(shortest.saturating_mul(40));
+    let needed = time.saturating_mul(enough).checked_div(u32::try_from(entries).unwrap_or(u32::MAX));
+    needed.unwrap_or(longest).clamp(shortest, longest)
 }
 
 /// Publishes a checkpoint once in `checkpoint_interval`, and whenever one is asked for; in mode `interval` has the committing
@@ -172,5 +179,24 @@ fn checkpoint(engine: &Engine, checkpointing: &mut Checkpointing) {
                 since_checkpoint = Duration::ZERO;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_wait_until_enough_have_come() {
+        let ms = Duration::from_millis;
+        let next = |time, entries| next_linger(ms(time), entries, (ms(5), 1000));
+        // Nobody comes for a while: each wait is twice the one before it, up to 40 times the shortest.
+        assert_eq!(
+            (next(5, 0), next(80, 0), next(150, 0), next(200, 0)),
+            (ms(10), ms(160), ms(200), ms(200))
+        );
+        // 20 a millisecond, and 500.
+        assert_eq!((next(5, 100), next(30, 600), next(200, 4000)), (ms(10), ms(50), ms(50)));
+        assert_eq!((next(200, 100_000), next(5, 2500)), (ms(5), ms(5)));
     }
 }

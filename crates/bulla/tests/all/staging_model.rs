@@ -31,6 +31,10 @@ impl AssignFrames for Count {
         None
     }
 
+    fn has_control(&self) -> bool {
+        false
+    }
+
     fn admits(&self) -> bool {
         self.in_flight < self.limit
     }

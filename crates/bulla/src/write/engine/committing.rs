@@ -75,7 +75,10 @@ impl CommitQueue {
         let mut state = self.state.lock();
         let number = sealed.frame.commitment.frame;
         state.frames.insert(number, sealed);
-        if number == state.next {
+        let is_next = number == state.next;
+        // Whoever wakes wants it.
+        drop(state);
+        if is_next {
             self.ready.notify_one();
         }
     }

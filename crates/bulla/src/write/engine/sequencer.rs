@@ -161,6 +161,10 @@ impl AssignFrames for Sequencer {
         Some(self.assign(0, keys, Some(control)))
     }
 
+    fn has_control(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     fn admits(&self) -> bool {
         self.in_flight < self.limit
     }

@@ -20,6 +20,8 @@ pub(crate) trait AssignFrames {
     type Assignment;
     /// A frame other than a block that waits for its number.
     fn control(&mut self) -> Option<Self::Assignment>;
+    /// Whether there is one.
+    fn has_control(&self) -> bool;
     /// Whether another block may be numbered now.
     fn admits(&self) -> bool;
     /// The number of a block of so many entries and bytes of rows.
@@ -139,6 +141,8 @@ struct State<N> {
     flush_requested: bool,
     /// What is queued has waited long enough: it is sealed as soon as no other block is.
     linger_expired: bool,
+    /// Entries that were queued since that was said last.
+    arrived: u64,
     /// How many producers wait for space.
     waiting: usize,
     waits: Waited,
@@ -172,6 +176,7 @@ impl<N: AssignFrames> StagingQueue<N> {
             sealing: 0,
             flush_requested: false,
             linger_expired: false,
+            arrived: 0,
             waiting: 0,
             waits: Waited::default(),
             closed: false,
@@ -282,8 +287,10 @@ impl<N: AssignFrames> StagingQueue<N> {
             return Err(refusal);
         }
         self.push_published(&mut state, id.0);
-        self.request_flush(&mut state);
-        Ok(state.pushed)
+        state.flush_requested = !state.queue.is_empty();
+        let pushed = state.pushed;
+        self.wake_after(state);
+        Ok(pushed)
     }
 
     /// Queues what every producer has published, and has the whole queue sealed without waiting for more.
@@ -297,13 +304,14 @@ impl<N: AssignFrames> StagingQueue<N> {
 
     /// Queues what every producer has published, to be sealed as soon as no other block is being sealed: what has
     /// waited for so long can wait that much longer, and a second writer at work would take a processor from the
-    /// producers. Returns how many entries were queued.
+    /// producers. Returns how many entries were queued since this was done last.
     pub(crate) fn expire_linger(&self) -> u64 {
         let mut state = self.lock();
-        let entries = self.push_all(&mut state);
+        self.push_all(&mut state);
         state.linger_expired = !state.queue.is_empty();
-        self.wake(&state);
-        entries
+        let arrived = std::mem::take(&mut state.arrived);
+        self.wake_after(state);
+        arrived
     }
 
     /// Refuses what is appended from now on and lets the writers run dry.
@@ -333,11 +341,17 @@ impl<N: AssignFrames> StagingQueue<N> {
         look(&self.lock().sequencer)
     }
 
-    /// Changes the sequencer, then lets the writers look again.
+    /// Changes the sequencer, then lets the writers look again where they may find something else than before.
     pub(crate) fn with_sequencer<T>(&self, change: impl FnOnce(&mut N) -> T) -> T {
         let mut state = self.lock();
         let result = change(&mut state.sequencer);
-        self.work_ready.notify_all();
+        let admitted = self.is_work_ready(&state) && state.sequencer.admits();
+        // Of a log that is closed they look for the end, too.
+        let ready = admitted || state.sequencer.has_control() || state.closed;
+        drop(state);
+        if ready {
+            self.work_ready.notify_all();
+        }
         result
     }
 
@@ -425,25 +439,24 @@ impl<N: AssignFrames> StagingQueue<N> {
         Work::Block(state.sequencer.block(batch.entries, batch.bytes), batch)
     }
 
-    fn push_all(&self, state: &mut State<N>) -> u64 {
-        (0..state.producers.len()).map(|index| self.push_published(state, index)).sum()
+    fn push_all(&self, state: &mut State<N>) {
+        (0..state.producers.len()).for_each(|index| self.push_published(state, index));
     }
 
-    /// Queues what a producer published since it was last asked; returns how many entries.
-    fn push_published(&self, state: &mut State<N>, index: usize) -> u64 {
-        let Some(held) = &mut state.producers[index] else { return 0 };
+    /// Queues what a producer published since it was last asked.
+    fn push_published(&self, state: &mut State<N>, index: usize) {
+        let Some(held) = &mut state.producers[index] else { return };
         if held.buffer.mark() == held.taken {
-            return 0;
+            return;
         }
         let slice;
         (slice, held.taken) = Slice::beyond(&held.buffer, held.taken);
-        let entries = slice.entries();
         self.push(state, slice);
-        u64::from(entries)
     }
 
     fn push(&self, state: &mut State<N>, slice: Slice) {
         state.queued += slice.bytes();
+        state.arrived += u64::from(slice.entries());
         state.pushed += 1;
         state.queue.push_back(slice);
     }
@@ -455,6 +468,15 @@ impl<N: AssignFrames> StagingQueue<N> {
 
     fn wake(&self, state: &State<N>) {
         if self.is_work_ready(state) {
+            self.work_ready.notify_one();
+        }
+    }
+
+    /// The same once the mutex is let go of, which whoever wakes wants.
+    fn wake_after(&self, state: MutexGuard<'_, State<N>>) {
+        let ready = self.is_work_ready(&state);
+        drop(state);
+        if ready {
             self.work_ready.notify_one();
         }
     }

@@ -13,6 +13,10 @@ impl AssignFrames for Count {
         None
     }
 
+    fn has_control(&self) -> bool {
+        false
+    }
+
     fn admits(&self) -> bool {
         true
     }
