@@ -280,6 +280,8 @@ fn sizes_and_digests_inside_the_reply_to_exec_are_those_outside_of_one() {
         let (mut session, mut sizes) =
             (World::with(|it| it.limits.listed_keys = 1).session, Sizes::default());
         session.from_client(asked.as_bytes(), 0, &mut sizes).unwrap();
+        let left = session.to_server.ready(0).len();
+        session.to_server.leave(left);
         session.from_server(said.as_bytes(), 0, &mut sizes).unwrap();
         sizes.0
     };
@@ -292,6 +294,10 @@ fn sizes_and_digests_inside_the_reply_to_exec_are_those_outside_of_one() {
     assert!(outside[2].1.is_some());
     let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
     assert_eq!(of(&format!("MULTI\r\n{commands}EXEC\r\n"), &format!("{queued}*3\r\n{told}")), outside);
+    // Messages that stand inside are nobody's.
+    let with_pushes = told.replace("*2\r\n", "*2\r\n>1\r\n$1\r\na\r\n");
+    assert_eq!(of(commands, &with_pushes), outside);
+    assert_eq!(of(&format!("MULTI\r\n{commands}EXEC\r\n"), &format!("{queued}*3\r\n{with_pushes}")), outside);
 }
 
 #[test]
