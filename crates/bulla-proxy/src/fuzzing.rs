@@ -103,7 +103,7 @@ pub(crate) fn replies(bytes: &[u8], limits: Limits, piece: usize) -> (Vec<ToldRe
         (end, reply.wire(), reply.count(), texts)
     };
     let outcome = in_pieces(bytes, piece, |bytes, at| {
-        let progress = replies.next(bytes)?;
+        let progress = go_on(&mut replies, bytes)?;
         if progress.complete {
             told.push(told_so_far(replies.reply(), at + progress.consumed));
         }
@@ -113,6 +113,21 @@ pub(crate) fn replies(bytes: &[u8], limits: Limits, piece: usize) -> (Vec<ToldRe
         told.push(told_so_far(replies.reply(), bytes.len()));
     }
     (told, outcome)
+}
+
+/// Goes on with a reply as far as `bytes` go, past pushes that stand inside it: it stops at both ends of each.
+fn go_on(replies: &mut Replies, bytes: &[u8]) -> Result<Progress, Violation> {
+    let mut consumed = 0;
+    loop {
+        let progress = replies.next(&bytes[consumed..])?;
+        assert!(progress.consumed > 0 || bytes.is_empty(), "it goes on");
+        consumed += progress.consumed;
+        if progress.complete || consumed == bytes.len() {
+            return Ok(Progress { consumed, ..progress });
+        }
+        let ends_push = replies.took_push();
+        assert!(ends_push || bytes[consumed] == b'>', "nothing is left over");
+    }
 }
 
 /// Replies that are told in parts are those that they are as a whole, and each part is what lies between its neighbours.
@@ -172,7 +187,7 @@ fn in_pieces(
 /// The first reply in `bytes` with all of it, and where it ended.
 pub(crate) fn first_reply(bytes: &[u8]) -> Option<(Tree, usize)> {
     let mut replies = Replies::new(ALL);
-    let progress = replies.next(bytes).ok()?;
+    let progress = go_on(&mut replies, bytes).ok()?;
     progress.complete.then(|| (Tree::of_reply(replies.reply(), 0), progress.consumed))
 }
 
@@ -237,14 +252,19 @@ impl Tree {
         }
     }
 
-    /// What `redis-protocol` read as RESP3; `None` of what no server sends.
+    /// What `redis-protocol` read as RESP3; `None` of what no server sends, and of a push inside something else: it takes that for a value,
+    /// which it is not.
     pub(crate) fn of_resp3(frame: &resp3::types::OwnedFrame) -> Option<Tree> {
         use resp3::types::{OwnedFrame as Frame, Resp3Frame as _};
+        let inside = |frame: &Frame| match frame {
+            Frame::Push { .. } => None,
+            _ => Tree::of_resp3(frame),
+        };
         for (key, value) in frame.attributes().into_iter().flatten() {
-            Tree::of_resp3(key).and(Tree::of_resp3(value))?;
+            inside(key).and(inside(value))?;
         }
         let all = |kind, members: &mut dyn Iterator<Item = &Frame>| {
-            Some(Tree::Aggregate(kind, members.map(Tree::of_resp3).collect::<Option<_>>()?).sorted())
+            Some(Tree::Aggregate(kind, members.map(inside).collect::<Option<_>>()?).sorted())
         };
         let (kind, text) = match frame {
             Frame::SimpleString { data, .. } => (Kind::Simple, data.clone()),

@@ -163,12 +163,16 @@ async fn ask(
         if buffer.filled().is_empty() {
             return Err(failed(io::ErrorKind::UnexpectedEof.into()));
         }
-        let progress = replies.next(buffer.filled()).map_err(|violation| {
-            let message = format!("{} is no Redis or Valkey server: {violation}", name(upstream));
-            Error::new(ErrorKind::Refused, message)
-        })?;
-        if progress.complete {
-            return Ok(replies.reply().clone());
+        let mut rest = buffer.filled();
+        while !rest.is_empty() {
+            let progress = replies.next(rest).map_err(|violation| {
+                let message = format!("{} is no Redis or Valkey server: {violation}", name(upstream));
+                Error::new(ErrorKind::Refused, message)
+            })?;
+            if progress.complete {
+                return Ok(replies.reply().clone());
+            }
+            rest = &rest[progress.consumed..];
         }
     }
 }

@@ -19,14 +19,21 @@ pub struct Replies {
     state: State,
     /// What the value at hand lies in, outermost first.
     levels: Vec<Level>,
-    /// How many of the levels are attributes: of what is in them, nothing is kept.
-    attributes: usize,
+    /// How many of the levels are attributes, or pushes inside a reply: of what is in them, nothing is kept.
+    asides: usize,
+    /// In how many levels the push inside the reply lies that is at hand, where one is.
+    push_in: Option<usize>,
+    /// Whether the bytes that were taken last are those of such a push.
+    took_push: bool,
+    /// Nothing more is taken before somebody has looked at what was.
+    stopped: bool,
     /// Whether the value at hand, or the one before it, is the last of the reply's nodes.
     kept: bool,
 }
 
 /// An aggregate that is not at its end.
 struct Level {
+    /// `None` of what is no value of what it lies in: an attribute, or a push.
     kind: Option<Kind>,
     values: Values,
     /// Which node of the reply it is, where it is kept.
@@ -133,7 +140,10 @@ impl Replies {
             reply: Reply::default(),
             state: State::Between,
             levels: Vec::new(),
-            attributes: 0,
+            asides: 0,
+            push_in: None,
+            took_push: false,
+            stopped: false,
             kept: false,
         }
     }
@@ -154,7 +164,15 @@ impl Replies {
         self.part
     }
 
+    /// Whether the bytes that [`Replies::next`] took last are those of a push that stands inside the reply at hand.
+    pub fn took_push(&self) -> bool {
+        self.took_push
+    }
+
     /// Goes on with the reply at hand. Attributes (`|`) belong to the reply that they come before, and nothing of them is kept.
+    ///
+    /// A push (`>`) that begins inside a reply, however deep, is none of its values, and nothing of it is kept or counted: servers write one
+    /// wherever they are when a command has a message sent to its own client. It is taken by itself: this stops before it and behind it.
     ///
     /// # Errors
     /// What comes is no reply. The same for all bytes after that.
@@ -163,7 +181,9 @@ impl Replies {
         if self.part.take().is_some() {
             self.reply.clear_part();
         }
-        while at < bytes.len() && !complete && self.part.is_none() {
+        self.took_push = self.push_in.is_some();
+        self.stopped = false;
+        while at < bytes.len() && !complete && !self.stopped {
             match self.step(bytes, &mut at) {
                 Ok(ended) => complete = ended,
                 Err(expected) => {
@@ -172,7 +192,7 @@ impl Replies {
                 }
             }
         }
-        self.reply.wire += at as u64;
+        self.reply.wire += if self.took_push { 0 } else { at as u64 };
         Ok(Progress { consumed: at, complete })
     }
 
@@ -194,6 +214,13 @@ impl Replies {
                 self.state = State::Mark;
             }
             State::Mark => {
+                if bytes[*at] == b'>' && self.push_in.is_none() && !self.levels.is_empty() {
+                    self.stopped = *at > 0;
+                    if self.stopped {
+                        return Ok(false);
+                    }
+                    (self.push_in, self.took_push) = (Some(self.levels.len()), true);
+                }
                 *at += 1;
                 return self.mark(bytes[*at - 1], bytes, at);
             }
@@ -384,17 +411,17 @@ impl Replies {
         Ok(false)
     }
 
-    /// An aggregate or attribute of so many members begins, `None` of so many as will come. Whether the reply is complete.
+    /// An aggregate, attribute or push of so many members begins, `None` of so many as will come. Whether the reply is complete.
     fn aggregate(&mut self, mark: u8, members: Option<u64>) -> Result<bool, Expected> {
         let kind = match mark {
             b'*' => Some(Kind::Array),
             b'~' => Some(Kind::Set),
             b'%' => Some(Kind::Map),
-            b'>' => Some(Kind::Push),
+            b'>' if self.levels.is_empty() => Some(Kind::Push),
             _ => None,
         };
         // No length is longer than `i64::MAX`.
-        let pairs = matches!(kind, Some(Kind::Map) | None);
+        let pairs = matches!(mark, b'%' | b'|');
         let values = members.map(|members| if pairs { 2 * members } else { members });
         if self.levels.len() == DEEPEST {
             return Err(Expected::LessDepth);
@@ -402,8 +429,11 @@ impl Replies {
         self.state = State::Mark;
         match kind {
             Some(kind) => self.begin(kind, values.unwrap_or(0)),
-            None if values == Some(0) => return Ok(false),
-            None => self.attributes += 1,
+            None if values == Some(0) => {
+                self.aside_ended();
+                return Ok(false);
+            }
+            None => self.asides += 1,
         }
         let values = match values {
             Some(0) => return Ok(self.end()),
@@ -412,7 +442,7 @@ impl Replies {
         };
         let node = (kind.is_some() && self.kept).then(|| self.reply.nodes.len() - 1);
         if self.in_parts && self.levels.is_empty() && kind == Some(Kind::Array) {
-            self.part = Some(Part::Beginning);
+            (self.part, self.stopped) = (Some(Part::Beginning), true);
         }
         self.levels.push(Level { kind, values, node });
         Ok(false)
@@ -421,7 +451,7 @@ impl Replies {
     /// A value begins.
     fn begin(&mut self, kind: Kind, length: u64) {
         self.kept = false;
-        if self.attributes > 0 {
+        if self.asides > 0 {
             return;
         }
         self.reply.count += 1;
@@ -472,7 +502,7 @@ impl Replies {
         loop {
             self.state = State::Mark;
             if self.levels.len() == 1 && self.is_in_part() {
-                self.part = Some(Part::Value);
+                (self.part, self.stopped) = (Some(Part::Value), true);
             }
             let Some(level) = self.levels.last_mut() else {
                 self.state = State::Between;
@@ -495,13 +525,21 @@ impl Replies {
                     return false;
                 }
             }
-            let attribute = level.kind.is_none();
+            let aside = level.kind.is_none();
             self.levels.pop();
-            if attribute {
-                // What it belongs to is still to come.
-                self.attributes -= 1;
+            if aside {
+                // What it belongs to, or stands before, is still to come.
+                self.asides -= 1;
+                self.aside_ended();
                 return false;
             }
+        }
+    }
+
+    /// An attribute has ended, or a push inside the reply.
+    fn aside_ended(&mut self) {
+        if self.push_in == Some(self.levels.len()) {
+            (self.push_in, self.stopped) = (None, true);
         }
     }
 }

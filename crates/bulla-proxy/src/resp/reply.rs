@@ -25,7 +25,7 @@ pub enum Kind {
     Set,
     /// `%`: its children are keys and values in turn.
     Map,
-    /// `>`: no reply to anything where it stands by itself. Inside a reply (of `EXEC`, to a `SUBSCRIBE`) it is a value as others are.
+    /// `>`: no reply to anything, but for what answers `SUBSCRIBE` and the like. One that begins inside a reply is no value of it.
     Push,
 }
 

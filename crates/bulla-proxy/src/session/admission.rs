@@ -256,7 +256,10 @@ impl Admission {
             matches!(pending.special, Special::Reply(_) | Special::Subscribe(_) | Special::Unsubscribe(_));
         // Of a transaction the server may leave out the answer to one of these.
         let unanswered = pending.special.goes_alone(&pending.arguments);
-        if in_transaction && (unqueued || unanswered) {
+        // What follows in the reply to `EXEC` would be of another version of the protocol: in the first one nothing tells messages there from
+        // what the commands are answered with.
+        let switches = pending.special == Special::Hello && pending.arguments.count() > 1;
+        if in_transaction && (unqueued || unanswered || switches) {
             return Some(format!("{name} is not relayed in a transaction: send it before MULTI"));
         }
         if pending.special == Special::Hello && Hello::of(&pending.arguments).is_none() {

@@ -9,7 +9,8 @@
 //! - the server is expected to answer every command: `CLIENT REPLY` stays with the proxy, which keeps the replies back by itself, and
 //!   `REPLCONF ACK`, which has none, is refused; `AUTH`, of which a server may say nothing while another reply waits to leave, goes
 //!   alone, and in no transaction. Nobody can shift replies against their commands; where one comes
-//!   that its command cannot have, the connection ends;
+//!   that its command cannot have, or that nothing which has left to the server waits for, the connection ends;
+//! - what a reply is, is decided once, as it begins: nothing that it tells itself makes it another's;
 //! - an intent names who acts: in mode `before-send` nothing behind an `AUTH` is looked at before that is answered;
 //! - a command whose entries a defect keeps from being made is still under way for whoever ends the connection then;
 //! - memory is bounded whatever comes: see [`Session::wants_client`] and [`Session::wants_server`].
@@ -40,7 +41,7 @@ use admission::{Admission, Verdict};
 use hmac::Hmac;
 use operation::Count;
 use pending::{Answer, Pending, Pipeline};
-use replies::LITTLE;
+use replies::{Arriving, LITTLE};
 use report::Report;
 use sha2::Sha256;
 use special::Special;
@@ -90,6 +91,8 @@ pub struct Session {
     client: Box<str>,
     requests: Requests,
     replies: Replies,
+    /// What the reply at hand is.
+    arriving: Arriving,
     admission: Admission,
     standing: Standing,
     pipeline: Pipeline,
@@ -119,6 +122,7 @@ impl Session {
         Session {
             requests: Requests::new(context.request_limits(), context.digest_key),
             replies: Replies::new(LITTLE),
+            arriving: Arriving::default(),
             context,
             client: client.into(),
             admission: Admission::default(),

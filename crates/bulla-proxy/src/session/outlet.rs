@@ -76,6 +76,13 @@ impl Outlet {
         }
     }
 
+    /// What has not left never does.
+    pub fn stop(&mut self) {
+        self.waits.clear();
+        self.bytes.truncate(self.left);
+        self.free = self.end();
+    }
+
     /// What waits never leaves, and neither does what is not settled: these bytes leave in their place, unless they would stand within
     /// something that has begun to.
     pub fn replace_waiting(&mut self, bytes: &[u8]) {

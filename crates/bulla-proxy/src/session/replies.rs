@@ -21,6 +21,17 @@ pub(super) const LITTLE: Limits = Limits { bytes: 1024, items: 4, text: 256 };
 /// Which node of a reply that is told in parts the part at hand is.
 const PART: usize = 1;
 
+/// What a reply is by what was so as it began.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Arriving {
+    /// Whether the command that waits longest has left to the server, all of it.
+    is_awaited: bool,
+    /// Whether it is that of an `EXEC`, which has a reply to each command of the transaction.
+    in_parts: bool,
+    /// Whether it may be a message, where it is an array.
+    may_be_message: bool,
+}
+
 impl Session {
     /// Takes what came from the server.
     ///
@@ -30,6 +41,9 @@ impl Session {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
+            if !self.replies.is_in_reply() {
+                self.arriving = self.arriving();
+            }
             if self.unaudited.is_some() || self.begins_replication(rest, recorder)? {
                 self.to_client.push(rest);
                 self.to_client.settle(self.to_client.end(), self.ticket);
@@ -40,8 +54,7 @@ impl Session {
             match self.replies.next(rest) {
                 Ok(progress) => {
                     at += progress.consumed;
-                    self.digest_reply(&rest[..progress.consumed]);
-                    self.to_client.push(&rest[..progress.consumed]);
+                    self.relay_reply(&rest[..progress.consumed]);
                     if let Some(part) = self.replies.part() {
                         self.part(part, now, recorder)?;
                     }
@@ -61,10 +74,33 @@ impl Session {
         self.stream_reply(now, recorder)
     }
 
+    /// What a reply is that begins now.
+    fn arriving(&self) -> Arriving {
+        let gone = self.to_server.gone();
+        let first = self.pipeline.next().filter(|first| first.sent > 0 && first.sent <= gone);
+        let may_be_message = self.standing.may_be_messages();
+        let executes =
+            |first: &Pending| first.special == Special::Exec && matches!(first.answer, Answer::Server);
+        let in_parts = first.is_some_and(executes) && self.standing.queues() && !may_be_message;
+        Arriving { is_awaited: first.is_some(), in_parts, may_be_message }
+    }
+
+    /// Passes on what has come of a reply, or of a push inside it, which leaves where the reply is kept from the client, too.
+    fn relay_reply(&mut self, bytes: &[u8]) {
+        if !self.replies.took_push() {
+            self.digest_reply(bytes);
+        } else if self.is_hidden() {
+            self.to_client.truncate(self.to_client.settled());
+            self.to_client.push(bytes);
+            self.to_client.settle_part(self.to_client.end(), self.ticket);
+            return;
+        }
+        self.to_client.push(bytes);
+    }
+
     /// Goes on with the digest of a reply, where it may name more keys than are listed.
     fn digest_reply(&mut self, bytes: &[u8]) {
-        let in_parts = self.is_in_parts();
-        let told = if in_parts { self.standing.next_queued() } else { self.pipeline.next() };
+        let told = if self.arriving.in_parts { self.standing.next_queued() } else { self.pipeline.next() };
         if told.is_none_or(|told| told.effect.class != Class::Listing) {
             return;
         }
@@ -79,7 +115,7 @@ impl Session {
     fn begins_replication(&mut self, bytes: &[u8], recorder: &mut impl Record) -> Result<bool, Ended> {
         let first = self.pipeline.first();
         let begins = first.is_some_and(|first| first.special == Special::Sync) && bytes[0] != b'-';
-        if begins && !self.replies.is_in_reply() {
+        if begins && self.arriving.is_awaited && !self.replies.is_in_reply() {
             self.give_up(recorder)?;
         }
         Ok(self.unaudited.is_some())
@@ -89,13 +125,14 @@ impl Session {
     fn reply(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let reply = self.replies.reply();
         let end = self.to_client.end();
-        let first = self.pipeline.first();
-        let arrived = self.standing.arrived(reply, first.as_deref());
-        let Some(first) = first.filter(|_| arrived == Arrived::Answer) else {
+        let Arriving { is_awaited, may_be_message, .. } = self.arriving;
+        let first = self.pipeline.first().filter(|_| is_awaited);
+        if self.standing.arrived(reply, first.as_deref(), may_be_message) == Arrived::Push {
             self.reply_digest = None;
             self.to_client.settle(end, self.ticket);
             return Ok(());
-        };
+        }
+        let Some(first) = first else { return self.unasked() };
         let is_error = reply.kind() == Some(Kind::Error);
         if !matches!(first.answer, Answer::Instead(_)) && !self.standing.can_have(first, reply) {
             return Err(self.not_its_reply());
@@ -146,6 +183,19 @@ impl Session {
             }
             Answer::Server | Answer::Channels(_) | Answer::Proxy(_) => self.answered(now, recorder),
         }
+    }
+
+    /// The server has answered what it was not asked. An error it says so before it closes the connection: of what it refuses to read on.
+    fn unasked(&mut self) -> Result<(), Ended> {
+        if self.replies.reply().kind() != Some(Kind::Error) {
+            return Err(self.not_its_reply());
+        }
+        self.to_client.settle(self.to_client.end(), self.ticket);
+        // Nothing of what is left of the pipeline has left whole, and nothing of it does any more.
+        self.to_server.stop();
+        self.pipeline.cut(|_| true);
+        self.closing = true;
+        Ok(())
     }
 
     /// What one command of a transaction is answered with is complete, inside the reply to `EXEC`; or that reply has begun.
@@ -257,14 +307,14 @@ impl Session {
         else {
             return Ok(());
         };
-        let may_be_message = kind == Kind::Array && self.standing.may_be_messages();
+        let may_be_message = kind == Kind::Array && self.arriving.may_be_message;
         let answers_nothing = kind == Kind::Push || may_be_message;
-        let first = self.pipeline.first();
-        let hidden = first.as_ref().is_some_and(|first| match first.answer {
-            Answer::Instead(_) => true,
-            Answer::Channels(_) => first.silent && kind == Kind::Error,
-            Answer::Server | Answer::Proxy(_) => first.silent,
-        });
+        let may_be_told = kind == Kind::Simple && self.standing.monitors();
+        if !(self.arriving.is_awaited || answers_nothing || may_be_told || kind == Kind::Error) {
+            return Err(self.not_its_reply());
+        }
+        let hidden = self.is_hidden();
+        let first = self.pipeline.first().filter(|_| self.arriving.is_awaited);
         match (hidden, kind) {
             (_, Kind::Push) | (false, _) if self.context.mode != Mode::BeforeReply => {}
             (_, Kind::Push) | (false, _) => {
@@ -287,6 +337,16 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the reply at hand is kept from the client, if it is one.
+    fn is_hidden(&self) -> bool {
+        let first = self.pipeline.next().filter(|_| self.arriving.is_awaited);
+        first.is_some_and(|first| match first.answer {
+            Answer::Instead(_) => true,
+            Answer::Channels(_) => first.silent && self.replies.reply().kind() == Some(Kind::Error),
+            Answer::Server | Answer::Proxy(_) => first.silent,
+        })
+    }
+
     /// Has an entry say that the reply to a command begins to leave.
     fn begin(&mut self, mut pending: Pending, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let report = self.report(Stage::Begun, pending.come, now);
@@ -305,18 +365,9 @@ impl Session {
 
     /// What is kept of the next reply, or the next part of the one at hand, and whether it is told in parts.
     fn reply_limits(&self) -> (Limits, bool) {
-        let in_parts = self.is_in_parts();
+        let in_parts = self.arriving.in_parts;
         let told = if in_parts { self.standing.next_queued() } else { self.pipeline.next() };
         (told.map_or(LITTLE, |told| self.limits_of(told)), in_parts)
-    }
-
-    /// Whether the next reply is that of an `EXEC`, which has a reply to each command of the transaction.
-    fn is_in_parts(&self) -> bool {
-        let executes =
-            |first: &Pending| first.special == Special::Exec && matches!(first.answer, Answer::Server);
-        self.pipeline.next().is_some_and(executes)
-            && self.standing.queues()
-            && !self.standing.may_be_messages()
     }
 
     /// What is kept of the reply to a command.

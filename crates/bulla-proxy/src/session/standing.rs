@@ -66,8 +66,8 @@ impl Standing {
         }
     }
 
-    /// What the server sent, given the command that waits longest.
-    pub(super) fn arrived(&self, reply: &Reply, first: Option<&Pending>) -> Arrived {
+    /// What the server sent, given the command that waits longest, and whether an array may have been a message when it began.
+    pub(super) fn arrived(&self, reply: &Reply, first: Option<&Pending>, may_be_message: bool) -> Arrived {
         let Some(node) = reply.nodes().first() else { return Arrived::Answer };
         match node.kind {
             // Answers to SUBSCRIBE and the like are pushes in RESP3.
@@ -76,7 +76,7 @@ impl Standing {
                 let tells = channels.is_some_and(|(_, name)| word(reply, 0) == Some(name));
                 if tells { Arrived::Answer } else { Arrived::Push }
             }
-            Kind::Array if self.may_be_messages() => match word(reply, 0) {
+            Kind::Array if may_be_message => match word(reply, 0) {
                 Some(b"message" | b"pmessage" | b"smessage") => Arrived::Push,
                 _ => Arrived::Answer,
             },

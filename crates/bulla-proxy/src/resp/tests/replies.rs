@@ -1,7 +1,7 @@
 //! Replies, as the specification writes them.
 
-use crate::fuzzing::{ALL, LITTLE, Tree, first_reply, replies};
-use crate::resp::{DEEPEST, Kind, Limits, Replies, Violation};
+use crate::fuzzing::{self, ALL, LITTLE, Tree, first_reply, replies};
+use crate::resp::{DEEPEST, Kind, Limits, Part, Replies, Violation};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use redis_protocol::resp2::{self, types::OwnedFrame as Frame2, types::Resp2Frame};
@@ -75,7 +75,6 @@ fn every_type_is_read_as_the_specification_has_it() {
                 vec![simple("message"), simple("somechannel"), simple("this is the message")],
             ),
         ),
-        ("*1\r\n>1\r\n:1\r\n", array(&[Tree::Aggregate(Kind::Push, vec![integer(1)])])),
         // Attributes, in every place.
         (
             "|1\r\n+key-popularity\r\n%2\r\n$1\r\na\r\n,0.1923\r\n$1\r\nb\r\n,0.0012\r\n*2\r\n:2039123\r\n:9543892\r\n",
@@ -216,6 +215,32 @@ fn what_has_come_of_a_reply_is_shown_before_it_is_complete() {
     assert_eq!(reply.text(&reply.nodes()[2]), b"abc");
 }
 
+/// What Redis 7.0.15 answers `MULTI`, `PUBLISH ch m`, `GET a` and `EXEC` with, in RESP3, where the client has subscribed to `ch`.
+#[test]
+fn a_push_inside_a_reply_is_taken_by_itself() {
+    let bytes = b"*2\r\n>3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$1\r\nm\r\n:1\r\n>0\r\n$3\r\nAAA\r\n+OK\r\n";
+    let (mut reader, mut at, mut taken) = (Replies::new(ALL), 0, Vec::new());
+    while at < bytes.len() {
+        reader.limit(ALL, true);
+        let progress = reader.next(&bytes[at..]).unwrap();
+        taken.push((
+            bytes[at..][..progress.consumed].escape_ascii().to_string(),
+            reader.took_push(),
+            reader.part(),
+        ));
+        at += progress.consumed;
+    }
+    let expected = [
+        ("*2\\r\\n", false, Some(Part::Beginning)),
+        (">3\\r\\n$7\\r\\nmessage\\r\\n$2\\r\\nch\\r\\n$1\\r\\nm\\r\\n", true, None),
+        (":1\\r\\n", false, Some(Part::Value)),
+        (">0\\r\\n", true, None),
+        ("$3\\r\\nAAA\\r\\n", false, Some(Part::Value)),
+        ("+OK\\r\\n", false, None),
+    ];
+    assert_eq!(taken, expected.map(|(taken, push, part)| (taken.to_owned(), push, part)));
+}
+
 #[test]
 fn an_errors_code_is_its_first_word_where_that_is_one() {
     let codes = [
@@ -307,12 +332,17 @@ fn key(number: u32) -> OwnedFrame {
 
 /// Frames of all types, with attributes before some.
 fn frame() -> impl Strategy<Value = OwnedFrame> {
+    let push = |data| OwnedFrame::Push { data, attributes: None };
+    prop_oneof![5 => value(), 1 => vec(value(), 0..6).prop_map(push)]
+}
+
+/// The same without pushes.
+fn value() -> impl Strategy<Value = OwnedFrame> {
     scalar().prop_recursive(4, 40, 6, |inner| {
         let map = btree_map(any::<u32>(), inner.clone(), 0..5)
             .prop_map(|map| map.into_iter().map(|(number, value)| (key(number), value)).collect());
         prop_oneof![
             vec(inner.clone(), 0..6).prop_map(|data| OwnedFrame::Array { data, attributes: None }),
-            vec(inner.clone(), 0..6).prop_map(|data| OwnedFrame::Push { data, attributes: None }),
             btree_set(any::<u32>(), 0..6).prop_map(|members| OwnedFrame::Set {
                 data: members.into_iter().map(key).collect(),
                 attributes: None
@@ -369,6 +399,38 @@ fn write_streamed(frame: &OwnedFrame, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(b".\r\n");
 }
 
+/// A frame with these pushes, in turn, before every value that lies in another, and before the ends of streams; so are attributes.
+fn write_with_pushes(frame: &OwnedFrame, pushes: &mut impl Iterator<Item = Vec<u8>>, bytes: &mut Vec<u8>) {
+    let mut write = |mark: char, count: Option<usize>, members: &mut dyn Iterator<Item = &OwnedFrame>| {
+        let count = count.map_or("?".to_owned(), |count| count.to_string());
+        bytes.extend_from_slice(format!("{mark}{count}\r\n").as_bytes());
+        for member in members {
+            bytes.extend(pushes.next().unwrap());
+            write_with_pushes(member, pushes, bytes);
+        }
+        if count == "?" {
+            bytes.extend(pushes.next().unwrap());
+            bytes.extend_from_slice(b".\r\n");
+        }
+    };
+    if let Some(attributes) = frame.attributes().filter(|attributes| !attributes.is_empty()) {
+        let pairs = &mut attributes.iter().flat_map(|(key, value)| [key, value]);
+        write('|', Some(attributes.len()), pairs);
+    }
+    match frame {
+        OwnedFrame::Array { data, .. } if data.len() % 2 == 0 => {
+            write('*', Some(data.len()), &mut data.iter())
+        }
+        OwnedFrame::Array { data, .. } => write('*', None, &mut data.iter()),
+        OwnedFrame::Push { data, .. } => write('>', Some(data.len()), &mut data.iter()),
+        OwnedFrame::Set { data, .. } => write('~', Some(data.len()), &mut data.iter()),
+        OwnedFrame::Map { data, .. } => {
+            write('%', Some(data.len()), &mut data.iter().flat_map(|(key, value)| [key, value]));
+        }
+        other => bytes.extend_from_slice(&encoded(other)),
+    }
+}
+
 fn encoded(frame: &OwnedFrame) -> Vec<u8> {
     let mut bytes = vec![0; frame.encode_len(false)];
     let length = resp3::encode::complete::encode(&mut bytes, frame, false).unwrap();
@@ -387,6 +449,24 @@ proptest! {
         let mut streamed = Vec::new();
         write_streamed(&frame, &mut streamed);
         prop_assert_eq!(first_reply(&streamed), Some((expected, streamed.len())));
+    }
+
+    /// Redis 7.0 writes messages wherever it is when a command has one sent to its own client.
+    #[test]
+    fn pushes_inside_a_reply_are_no_values_of_it(
+        frame in frame(), pushes in vec(vec(value(), 0..3), 1..4), piece in 1_usize..60,
+    ) {
+        let pushes = pushes.into_iter().map(|data| encoded(&OwnedFrame::Push { data, attributes: None }));
+        let (pushes, mut length) = (pushes.collect::<Vec<_>>(), 0);
+        let mut bytes = Vec::new();
+        let mut counted = pushes.iter().cycle().cloned().inspect(|push| length += push.len());
+        write_with_pushes(&frame, &mut counted, &mut bytes);
+        let expected = Tree::of_resp3(&frame).unwrap();
+        prop_assert_eq!(first_reply(&bytes), Some((expected, bytes.len())));
+        let whole = replies(&bytes, ALL, usize::MAX);
+        prop_assert_eq!(whole.0[0].1, (bytes.len() - length) as u64);
+        prop_assert_eq!(replies(&bytes, ALL, piece), whole);
+        fuzzing::resp(&bytes);
     }
 
     #[test]

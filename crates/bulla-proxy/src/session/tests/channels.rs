@@ -32,6 +32,54 @@ fn in_resp3_pushes_come_at_any_time() {
     assert!(world.session.is_idle());
 }
 
+/// Redis 7.0.15 writes a message that a command has sent to its own client wherever it is: into the middle of its reply.
+#[test]
+fn in_resp3_pushes_stand_inside_replies_and_shift_none() {
+    let push = ">3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$1\r\nm\r\n";
+    let mut world = World::new();
+    world.asks("HELLO 3\r\nSUBSCRIBE ch\r\n");
+    world.says("%1\r\n+proto\r\n:3\r\n>3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n");
+    world.asks("MULTI\r\nPUBLISH ch m\r\nGET junk\r\nKEYS *\r\nEXEC\r\nSET junk 1\r\nAUTH billing guess\r\nGET a\r\n");
+    world.asks("MGET a b\r\nSMEMBERS s\r\nHGETALL h\r\nGET b\r\n").got();
+    let said = format!(
+        "+OK\r\n{push}+QUEUED\r\n{push}+QUEUED\r\n+QUEUED\r\n\
+         *3\r\n{push}:1\r\n_\r\n{push}{push}*1\r\n{push}$1\r\na\r\n+OK\r\n-WRONGPASS no\r\n$1\r\n1\r\n\
+         *2\r\n|1\r\n+ttl\r\n{push}:7\r\n{push}$1\r\n1\r\n{push}_\r\n\
+         ~2\r\n{push}:1\r\n{push}:2\r\n%1\r\n{push}+f\r\n{push}*1\r\n{push}:1\r\n{push}_\r\n"
+    );
+    world.answers(&said);
+    assert_eq!(world.got(), text(said.as_bytes()), "bytes pass as they are");
+    let noted = [
+        "read junk get Done",
+        "read a keys Done",
+        "write junk set Done",
+        "read a get Done",
+        "read a mget Done",
+        "read b mget Done",
+        "read s smembers Done",
+        "read h hgetall Done",
+        "read b get Done",
+    ];
+    assert_eq!(world.noted(), noted);
+    assert!(world.session.is_idle());
+}
+
+/// A message is kept from nobody, in whatever pieces it comes, where the reply that it stands in is.
+#[test]
+fn pushes_inside_a_reply_that_is_not_wanted_leave() {
+    let push = ">3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$1\r\nm\r\n";
+    let said = format!("*2\r\n$5\r\nvalue\r\n{push}{push}_\r\n+PONG\r\n");
+    for piece in 1..said.len() {
+        let mut world = World::new();
+        world.asks("HELLO 3\r\n").says("%1\r\n+proto\r\n:3\r\n").got();
+        world.asks("CLIENT REPLY SKIP\r\nMGET a b\r\nPING\r\n");
+        for piece in said.as_bytes().chunks(piece) {
+            world.says(piece);
+        }
+        assert_eq!(world.got(), text(format!("{push}{push}+PONG").as_bytes()), "in pieces of {piece}");
+    }
+}
+
 /// As Redis 7.0.15 has it: `CLIENT REPLY` keeps back replies, and neither messages nor what is said of subscriptions.
 #[test]
 fn what_is_said_of_subscriptions_is_not_kept_back() {

@@ -140,6 +140,8 @@ struct World {
     client: Vec<u8>,
     /// How many entries are durable.
     durable: Ticket,
+    /// Cuts what [`World::answers`] is given.
+    answers: Replies,
 }
 
 impl World {
@@ -150,7 +152,14 @@ impl World {
     fn with(change: impl FnOnce(&mut Context)) -> World {
         let session = Session::new(context(change), "192.0.2.1:1234", None);
         let (server, client) = (Vec::new(), Vec::new());
-        World { session, notes: Notes::default(), server, client, durable: Ticket::MAX }
+        World {
+            session,
+            notes: Notes::default(),
+            server,
+            client,
+            durable: Ticket::MAX,
+            answers: Replies::new(LITTLE),
+        }
     }
 
     fn asks(&mut self, bytes: impl AsRef<[u8]>) -> &mut World {
@@ -162,6 +171,17 @@ impl World {
     fn says(&mut self, bytes: impl AsRef<[u8]>) -> &mut World {
         self.session.from_server(bytes.as_ref(), 5, &mut self.notes).unwrap();
         self.drain();
+        self
+    }
+
+    /// Says one reply after the other, as a server does that is sent commands meanwhile.
+    fn answers(&mut self, bytes: impl AsRef<[u8]>) -> &mut World {
+        let mut rest = bytes.as_ref();
+        while !rest.is_empty() {
+            let (reply, behind) = rest.split_at(self.answers.next(rest).unwrap().consumed);
+            self.says(reply);
+            rest = behind;
+        }
         self
     }
 
@@ -240,9 +260,9 @@ fn databases_users_and_names_are_those_of_the_replies_before() {
     world.asks(
         "AUTH ada secret\r\nGET a\r\nAUTH eve guess\r\nSELECT 3\r\nSELECT 99\r\nGET b\r\nCOPY b c DB 5\r\n",
     );
-    world.says("+OK\r\n$-1\r\n-WRONGPASS no\r\n+OK\r\n-ERR out of range\r\n$-1\r\n:1\r\n");
+    world.answers("+OK\r\n$-1\r\n-WRONGPASS no\r\n+OK\r\n-ERR out of range\r\n$-1\r\n:1\r\n");
     world.asks("HELLO 3 AUTH bob secret SETNAME web\r\nGET d\r\nRESET\r\nGET e\r\n");
-    world.says("%1\r\n+proto\r\n:3\r\n_\r\n+RESET\r\n$-1\r\n");
+    world.answers("%1\r\n+proto\r\n:3\r\n_\r\n+RESET\r\n$-1\r\n");
     assert_eq!(
         world.noted(),
         [
@@ -266,7 +286,7 @@ fn purposes_last_for_the_next_command_or_transaction_or_until_somebody_else_come
     world.says("+OK\r\n+QUEUED\r\n*1\r\n$-1\r\n$-1\r\n");
     assert_eq!(world.noted(), ["read a get Done purpose=audit", "read b get Done"]);
     world.asks("bulla.purpose session billing\r\nGET a\r\nBULLA.PURPOSE once\r\nGET b\r\nGET c\r\n");
-    world.asks("AUTH eve x\r\nGET d\r\n").says("$-1\r\n$-1\r\n$-1\r\n-WRONGPASS\r\n$-1\r\n");
+    world.asks("AUTH eve x\r\nGET d\r\n").answers("$-1\r\n$-1\r\n$-1\r\n-WRONGPASS\r\n$-1\r\n");
     let noted =
         ["a get Done purpose=billing", "b get Done purpose=once", "c get Done purpose=billing", "d get Done"];
     assert_eq!(world.noted(), noted.map(|it| format!("read {it}")));

@@ -18,7 +18,7 @@ fn told(mode: Mode, asked: &[&str], said: &[&str]) -> Told {
         world.asks(piece);
     }
     for piece in said {
-        world.says(piece);
+        world.answers(piece);
     }
     assert!(world.session.is_answered());
     (world.got(), world.sent(), world.noted())

@@ -187,7 +187,7 @@ fn nobody_shifts_replies_against_their_commands() {
         assert_eq!(world.sent(), "", "{asked:?}");
         assert!(world.got().contains(" is not relayed like this"), "{asked:?}");
     }
-    world.asks("AUTH eve guess\r\nGET a\r\n").says("-WRONGPASS no\r\n$-1\r\n");
+    world.asks("AUTH eve guess\r\nGET a\r\n").answers("-WRONGPASS no\r\n$-1\r\n");
     assert_eq!(world.noted(), ["read a get Done"]);
     assert_eq!(world.got(), "-WRONGPASS no $-1");
 
@@ -239,6 +239,58 @@ fn a_reply_that_a_command_cannot_have_ends_the_connection() {
         let told = told.filter(|_| said.starts_with('+')).map_or("", |(told, _)| told);
         assert_eq!(world.got(), told.replace("\r\n", " "), "{asked:?} {said:?}");
     }
+}
+
+/// Nobody can have answered what has not left yet.
+#[test]
+fn a_reply_that_nothing_which_has_left_waits_for_ends_the_connection() {
+    let cases = [
+        // Of a reply too much: the last one would be that of AUTH, which goes alone.
+        ("GET a\r\nAUTH billing guess\r\nGET b\r\n", "$-1\r\n+OK\r\n"),
+        ("GET a\r\nHELLO 3 AUTH billing guess\r\nGET b\r\n", "$-1\r\n%0\r\n"),
+        ("GET a\r\n", "$-1\r\n$-1\r\n"),
+        ("PING\r\nGET a\r\n", "+PONG\r\n$-1\r\n*1\r\n:1\r\n"),
+    ];
+    for (asked, said) in cases {
+        let mut world = World::new();
+        world.asks(asked);
+        let ended = world.session.from_server(said.as_bytes(), 5, &mut world.notes);
+        assert_eq!(ended, Err(Ended::NotItsReply), "{asked:?}");
+        world.drain();
+        assert!(world.got().ends_with("$-1"), "{asked:?}");
+        world.session.end(9, &mut world.notes);
+        assert_eq!(world.noted(), ["read a get Done"], "{asked:?}");
+    }
+    // That it began before the command came changes nothing.
+    let mut world = World::new();
+    world.says("$").asks("GET a\r\n");
+    let ended = world.session.from_server(b"1\r\nx\r\n", 5, &mut world.notes);
+    assert_eq!((ended, world.got().as_str()), (Err(Ended::NotItsReply), ""));
+    let mut world = World::new();
+    let ended = world.session.from_server(b"$1000\r\nx", 5, &mut world.notes);
+    assert_eq!((ended, world.got().as_str()), (Err(Ended::NotItsReply), ""), "no part of it leaves");
+    // Nor is anything known of what waits for its intent, or has left in part.
+    let mut world = World::with(|context| context.mode = Mode::BeforeSend);
+    world.durable = 0;
+    world.asks("GET a\r\n");
+    assert_eq!(world.session.from_server(b"$-1\r\n", 5, &mut world.notes), Err(Ended::NotItsReply));
+}
+
+/// A server says why it reads no further, and closes the connection.
+#[test]
+fn an_error_that_answers_nothing_is_the_last_that_is_told() {
+    let mut world = World::new();
+    world.asks("GET a\r\n").says("$-1\r\n-ERR max").says("imum\r\n").asks("SET b x\r\n");
+    assert_eq!((world.got().as_str(), world.sent().as_str()), ("$-1 -ERR maximum", "GET a"));
+    assert!(world.session.is_over() && !world.session.wants_client());
+    let mut world = World::with(|context| context.mode = Mode::BeforeSend);
+    world.durable = 0;
+    world.asks("SET a x\r\n").says("-ERR no\r\n");
+    world.durable = Ticket::MAX;
+    world.drain();
+    assert_eq!((world.got().as_str(), world.sent().as_str()), ("-ERR no", ""));
+    world.session.end(9, &mut world.notes);
+    assert_eq!(world.noted(), ["write a set Unknown stage=Intended"]);
 }
 
 #[test]

@@ -36,7 +36,8 @@ fn what_was_discarded_or_aborted_is_not_recorded() {
 
 #[test]
 fn after_a_refusal_a_transaction_is_discarded_and_its_exec_aborted() {
-    for refused in ["EVAL x 0", "BULLA.PURPOSE x", "CLIENT REPLY OFF", "SUBSCRIBE a", "REPLCONF ACK 1"] {
+    let unqueued = ["CLIENT REPLY OFF", "SUBSCRIBE a", "HELLO 2", "HELLO 3", "HELLO 3 SETNAME x"];
+    for refused in [&["EVAL x 0", "BULLA.PURPOSE x", "REPLCONF ACK 1"], &unqueued[..]].concat() {
         let mut world = World::new();
         world.asks(format!("MULTI\r\nSET a x\r\n{refused}\r\nSET b x\r\nEXEC\r\nGET c\r\n"));
         assert_eq!(world.sent(), "MULTI SET a x SET b x *1 $7 DISCARD GET c");
@@ -50,6 +51,29 @@ fn after_a_refusal_a_transaction_is_discarded_and_its_exec_aborted() {
         world.asks("MULTI\r\nSET a x\r\nEXEC\r\n").says("+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
         assert_eq!(world.noted(), ["write a set Done"], "the next one runs");
     }
+}
+
+/// A reply is what it is from its first byte to its last, whatever the server does within it.
+#[test]
+fn what_the_reply_to_exec_changes_of_the_connection_leaves_what_that_reply_is() {
+    let keys = format!("*50\r\n{}", "$1\r\nk\r\n".repeat(50));
+    let mut world = World::with(|context| context.limits.listed_keys = 40);
+    world.asks("HELLO 3\r\nSUBSCRIBE ch\r\n");
+    world.says("%1\r\n+proto\r\n:3\r\n>3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n");
+    // The server has a transaction that it was not to have, and queues what was not to be queued.
+    world
+        .asks("MULTI\r\nGET a\r\n")
+        .says("+OK\r\n+QUEUED\r\n")
+        .asks("DISCARD\r\nHELLO 2\r\nGET m\r\nKEYS *\r\nEXEC\r\nGET b\r\n");
+    world.says("-NOPERM no\r\n").says_so_often(3, b"+QUEUED\r\n");
+    world.says(format!("*4\r\n_\r\n*2\r\n+proto\r\n:2\r\n$7\r\nmessage\r\n{keys}$1\r\n1\r\n"));
+    let noted = world.noted();
+    let listed = noted.iter().filter(|note| *note == "read k keys Done").count();
+    let others =
+        noted.iter().filter(|note| *note != "read k keys Done").map(String::as_str).collect::<Vec<_>>();
+    let expected =
+        ["read a get Done", "read m get Done", "unlisted(10, digest) keys Done", "read b get Done"];
+    assert_eq!((listed, others), (40, expected.to_vec()));
 }
 
 #[test]
@@ -282,6 +306,8 @@ fn sizes_and_digests_inside_the_reply_to_exec_are_those_outside_of_one() {
         let (mut session, mut sizes) =
             (World::with(|it| it.limits.listed_keys = 1).session, Sizes::default());
         session.from_client(asked.as_bytes(), 0, &mut sizes).unwrap();
+        let left = session.to_server.ready(0).len();
+        session.to_server.leave(left);
         session.from_server(said.as_bytes(), 0, &mut sizes).unwrap();
         sizes.0
     };
@@ -294,6 +320,10 @@ fn sizes_and_digests_inside_the_reply_to_exec_are_those_outside_of_one() {
     assert!(outside[2].1.is_some());
     let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
     assert_eq!(of(&format!("MULTI\r\n{commands}EXEC\r\n"), &format!("{queued}*3\r\n{told}")), outside);
+    // Messages that stand inside are nobody's.
+    let with_pushes = told.replace("*2\r\n", "*2\r\n>1\r\n$1\r\na\r\n");
+    assert_eq!(of(commands, &with_pushes), outside);
+    assert_eq!(of(&format!("MULTI\r\n{commands}EXEC\r\n"), &format!("{queued}*3\r\n{with_pushes}")), outside);
 }
 
 #[test]
