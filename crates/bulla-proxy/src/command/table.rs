@@ -9,6 +9,7 @@ use super::read::{self, NoTable};
 use super::rules;
 use super::words::{Words, until_zero};
 use crate::resp::{Arguments, Limits, Reply};
+use bulla_proof::entry::MAX_STRING;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -136,7 +137,12 @@ impl CommandTable {
             effect.keys.sort_unstable();
             effect.keys.dedup();
         }
-        if words.uncertain {
+        // Whose a key is of which less is kept than an entry can have, nobody knows.
+        let is_lost = |argument| {
+            let kept = arguments.get(argument).map_or(0, <[u8]>::len);
+            (kept as u64) < words.length(argument).min(MAX_STRING as u64)
+        };
+        if words.uncertain || effect.keys.iter().any(|key| is_lost(key.argument)) {
             effect.unknowable = effect.unknowable.or(Some(Unknowable::TooMany));
         }
         effect

@@ -16,7 +16,7 @@ mod tests;
 pub use arguments::{Argument, Arguments, Digest};
 pub use replies::{DEEPEST, Part, Replies};
 pub use reply::{Kind, Node, Reply};
-pub use request::{Requests, write_command};
+pub use request::{Requests, SHORT, write_command};
 
 /// How much is kept of what is parsed. What goes beyond it is still parsed, counted and relayed.
 #[derive(Clone, Copy, Debug)]

@@ -56,6 +56,9 @@ enum Digesting {
     Script(digest::Context),
 }
 
+/// An argument of at most so many bytes is kept whatever stands before it: a short key behind long ones is somebody's, too.
+pub const SHORT: u64 = 64;
+
 /// See [`Requests::next`].
 type Keep<'a> = &'a dyn Fn(&Arguments, u64, u64) -> (usize, Digest);
 
@@ -294,7 +297,8 @@ impl Requests {
             return;
         }
         let (wanted, digest) = keep(arguments, arguments.arrived, length);
-        let room = wanted.min(self.limits.bytes - arguments.bytes.len());
+        let left = self.limits.bytes.saturating_sub(arguments.bytes.len());
+        let room = if length <= SHORT { wanted } else { wanted.min(left) };
         self.keep = room.min(usize::try_from(length).unwrap_or(usize::MAX));
         self.digest = match digest {
             Digest::None => None,

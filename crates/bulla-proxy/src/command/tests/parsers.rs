@@ -313,12 +313,26 @@ fn keys_that_were_not_kept_and_words_that_decide_are_told_to_be_unknown() {
     assert_eq!(cut("set k v EX 3 NX", 5, 9), "1w too many");
     assert_eq!(cut("zunion 2 a b", 3, 9), "2r too many");
     assert_eq!(cut("xread COUNT 3 STREAMS a 0", 3, 9), "too many");
-    assert_eq!(cut("del aaaaaaa", 9, 4), "1d", "a key may be cut");
+    assert_eq!(cut("del aaaaaaa", 9, 4), "1d too many", "less than an entry can have");
     assert_eq!(cut("sort k STORE d", 9, 4), "1r too many", "it may be another word");
     assert_eq!(cut("sort k ALPHA", 9, 4), "1r");
     assert_eq!(cut("sort k BY aaaaa*", 9, 4), "1r pattern");
     assert_eq!(cut("unlink a", 9, 4), "undescribed", "it may be another name");
     assert_eq!(cut("zmpop 10000 a", 9, 4), "undescribed");
+}
+
+#[test]
+fn a_short_key_is_kept_whatever_stands_before_it_and_a_long_one_that_is_not_is_told_to_be_unknown() {
+    let table = CommandTable::pinned();
+    let all = |_: &Arguments, _: u64, length: u64| (usize::try_from(length).unwrap(), Digest::OfCut);
+    let padded = |long: usize| {
+        let line = format!("mget {} {} user:victim", "a".repeat(long), "b".repeat(long));
+        let arguments = parse(&words(&line), Limits { bytes: 1000, ..ALL }, all);
+        assert_eq!(arguments.get(3), Some(&b"user:victim"[..]));
+        told(&table.effect(&arguments))
+    };
+    assert_eq!(padded(400), "1r 2r 3r");
+    assert_eq!(padded(600), "1r 2r 3r too many");
 }
 
 #[test]
