@@ -1,7 +1,9 @@
 //! The staging queue on real threads and real memory; `tests/all/staging_model.rs` checks it on modelled ones.
 
 use super::block_size::{BlockOutcome, BlockSizeController};
+use super::buffer::{Buffer, Mark, Slice, Writer};
 use super::queue::{AssignFrames, Bounds, NoSpace, StagingQueue, Wait, Work};
+use super::sync::Arc;
 use std::time::Duration;
 
 struct Count(u64);
@@ -62,6 +64,20 @@ fn produce(queue: &StagingQueue<Count>, letter: u8, count: u32) {
         }
     }
     queue.retire(id, writer);
+}
+
+/// However far is looked ahead of a row, and whether anything is there.
+#[test]
+fn rows_of_any_length_come_out_of_a_buffer_as_they_went_in() {
+    let lengths = [1, 59, 60, 61, 4_091, 4_092, 4_093, 2, 9_000, 300, 1, 8_189];
+    let rows = (1..).zip(lengths).map(|(fill, length)| vec![fill; length]).collect::<Vec<_>>();
+    for end in 0..=rows.len() {
+        let mut buffer = Arc::new(Buffer::new(64 << 10));
+        let mut writer = Writer::new(&mut buffer).unwrap();
+        assert!(rows[..end].iter().all(|row| writer.push(row.len(), |space| space.copy_from_slice(row))));
+        let (slice, _) = Slice::beyond(&buffer, Mark::default());
+        assert!(slice.rows().eq(rows[..end].iter().map(Vec::as_slice)), "{end} rows");
+    }
 }
 
 #[test]
