@@ -2,8 +2,8 @@
 //! HAProxy, and through the proxy, one after the other.
 //!
 //! It is an open loop: a command is due at a time that is set beforehand, on one of fifty connections in their turn, whether or not what
-//! that one sent before is answered; and its latency counts from then, so that waiting behind a slow one counts. One thread sleeps until a
-//! command is due and sends it; another receives.
+//! that one sent before is answered; and its latency counts from then, so that waiting behind a slow one counts. One thread sends and receives,
+//! and sleeps in between: what it takes of the processors is load, too.
 
 use super::audited::{Audit, Audited};
 use super::client::{Reply, encode, parse};
@@ -16,17 +16,18 @@ use crate::outcome::{Failure, Outcome};
 use crate::statistics::whole;
 use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::{self, PollFd, PollFlags, Timespec, epoll};
 use rustix::thread::set_current_timer_slack;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long no reply may come, in seconds.
-const SILENCE: i64 = 30;
+/// How long no reply may come.
+const SILENCE: Duration = Duration::from_secs(30);
 /// What is received at once, in bytes.
 const CHUNK: usize = 64 << 10;
 
@@ -80,63 +81,47 @@ impl Pace {
 
     /// Sends all commands, each when it is due; how long after that each was answered, in nanoseconds.
     fn keep(&self, port: u16) -> Result<Histogram<u64>, Failure> {
-        let connect = |_| {
+        // A wait ends when a command is due, and not within the 50 us after that which a thread is given without this.
+        set_current_timer_slack(NonZeroU64::new(1))?;
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut connections = Vec::new();
+        for index in 0..u64::from(CONNECTIONS) {
             let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
             stream.set_nodelay(true)?;
-            Ok(stream)
-        };
-        let streams = (0..CONNECTIONS).map(connect).collect::<Result<Vec<_>, Failure>>()?;
-        let start = Instant::now();
-        std::thread::scope(|scope| {
-            let sender = scope.spawn(|| self.send(start, &streams));
-            let received = self.receive(start, &streams);
-            // Whoever still sends is told, where nothing is received any more.
-            if received.is_err() {
-                streams.iter().for_each(|stream| drop(stream.shutdown(std::net::Shutdown::Both)));
-            }
-            let sent = sender.join().map_err(|_| "the sender panicked")?;
-            received.and_then(|latencies| sent.map(|()| latencies))
-        })
-    }
-
-    fn send(&self, start: Instant, streams: &[TcpStream]) -> Result<(), Failure> {
-        // A sleep ends when it is due, and not within the 50 us after that which a thread is given without this.
-        set_current_timer_slack(NonZeroU64::new(1))?;
-        let mut command = Vec::new();
-        for (number, mut stream) in (0..self.count).zip(streams.iter().cycle()) {
-            command.clear();
-            encode_command(number, &mut command);
-            std::thread::sleep(self.due(start, number).saturating_duration_since(Instant::now()));
-            stream.write_all(&command)?;
+            epoll::add(&poll, &stream, epoll::EventData::new_u64(index), epoll::EventFlags::IN)?;
+            connections.push(Connection { stream, received: Vec::new(), answered: 0 });
         }
-        Ok(())
-    }
-
-    fn receive(&self, start: Instant, streams: &[TcpStream]) -> Result<Histogram<u64>, Failure> {
-        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        for (index, stream) in streams.iter().enumerate() {
-            epoll::add(&poll, stream, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN)?;
-        }
-        let mut connections = vec![Connection::default(); streams.len()];
         let mut latencies = Histogram::new_with_bounds(1, LONGEST, 3)?;
-        let (mut events, mut chunk) = (Vec::with_capacity(streams.len()), vec![0; CHUNK]);
-        let silence = Timespec { tv_sec: SILENCE, tv_nsec: 0 };
+        let (mut command, mut chunk) = (Vec::new(), vec![0; CHUNK]);
+        let mut events = Vec::with_capacity(connections.len());
+        let (start, mut sent, mut heard) = (Instant::now(), 0, Instant::now());
         while latencies.len() < self.count {
-            events.clear();
-            if epoll::wait(&poll, spare_capacity(&mut events), Some(&silence))? == 0 {
-                return Err(format!("no reply came for {SILENCE} s").into());
+            let now = Instant::now();
+            while sent < self.count && self.due(start, sent) <= now {
+                command.clear();
+                encode_command(sent, &mut command);
+                connections[usize::try_from(sent % u64::from(CONNECTIONS))?].stream.write_all(&command)?;
+                sent += 1;
             }
+            let next = if sent < self.count { self.due(start, sent) } else { heard + SILENCE };
+            if !wait(&poll, next.saturating_duration_since(Instant::now()), &mut events)? {
+                if heard.elapsed() >= SILENCE {
+                    return Err(format!("no reply came for {} s", SILENCE.as_secs()).into());
+                }
+                continue;
+            }
+            heard = Instant::now();
             for event in &events {
-                let index = usize::try_from(event.data.u64())?;
-                let count = (&streams[index]).read(&mut chunk)?;
+                let index = event.data.u64();
+                let connection = &mut connections[usize::try_from(index)?];
+                let count = connection.stream.read(&mut chunk)?;
                 let now = Instant::now();
                 if count == 0 {
                     return Err("a connection was closed".into());
                 }
-                let connection = &mut connections[index];
                 connection.received.extend_from_slice(&chunk[..count]);
                 for _ in 0..connection.take_replies()? {
-                    let number = connection.answered * streams.len() as u64 + index as u64;
+                    let number = connection.answered * u64::from(CONNECTIONS) + index;
                     connection.answered += 1;
                     let late = now.saturating_duration_since(self.due(start, number)).as_nanos();
                     latencies.saturating_record(u64::try_from(late).unwrap_or(LONGEST).clamp(1, LONGEST));
@@ -147,9 +132,19 @@ impl Pace {
     }
 }
 
-/// What was received of one connection.
-#[derive(Clone, Default)]
+/// Waits until there is something to receive, no longer than `timeout`. Whether there is.
+fn wait(poll: &OwnedFd, timeout: Duration, events: &mut Vec<epoll::Event>) -> Result<bool, Failure> {
+    events.clear();
+    // epoll_wait(2) knows milliseconds only.
+    if event::poll(&mut [PollFd::new(poll, PollFlags::IN)], Some(&timeout.try_into()?))? == 0 {
+        return Ok(false);
+    }
+    Ok(epoll::wait(poll, spare_capacity(events), Some(&Timespec::default()))? > 0)
+}
+
+/// One connection, and what was received of it.
 struct Connection {
+    stream: TcpStream,
     received: Vec<u8>,
     answered: u64,
 }
