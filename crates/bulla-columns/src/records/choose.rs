@@ -5,13 +5,13 @@
 //! - A slot that nearly always has the same filling is not one: the filling is in the shape. A string that has another there has the
 //!   shape with all slots.
 
-use super::cut::class;
 use super::dictionary::Dictionary;
 use super::follow::Shapes;
 use super::items::{Items, MOST_ITEMS, MOST_SHAPES};
 use super::shape::{LONE_WORD, MOST_SHAPE, Piece, SLOT, Slot, pieces};
 use super::survey::{Names, Survey, Vote, Word, Wording, take};
 use super::{code, width_among};
+use crate::strings::runs::is_in_run;
 use crate::strings::{decimal_length, write_decimal, write_hexadecimal};
 use smallvec::SmallVec;
 
@@ -282,7 +282,7 @@ impl Choice<'_> {
 
 /// Whether a data subject's name may stand in these bytes, and neither begins nor ends inside of a run.
 fn has_name(bytes: &[u8], names: &Names) -> bool {
-    let is_run = |at: usize| class(bytes[at]) != 0;
+    let is_run = |at: usize| is_in_run(bytes[at]);
     let is_edge = |at: &usize| *at == 0 || *at == bytes.len() || !is_run(*at) || !is_run(*at - 1);
     let edges = (0..=bytes.len()).filter(is_edge).collect::<SmallVec<[usize; 32]>>();
     if edges.len() > MOST_EDGES {

@@ -11,47 +11,14 @@
 //! - all else stands for itself.
 
 use super::shape::{MOST_HEXADECIMAL, MOST_SHAPE, MOST_SLOTS, SLOT, Slot};
+use crate::strings::runs::{LEAST_HEXADECIMAL, PARTS, Run, changes, is_in_run};
 use crate::strings::{decimal, hexadecimal};
-use smallvec::SmallVec;
 use std::ops::Range;
 
 /// The longest string that is cut.
 pub(super) const LONGEST: usize = 1024;
-const LEAST_HEXADECIMAL: usize = 8;
-pub(super) const PARTS: usize = 3;
 /// The longest name of a member that stands for itself.
 const LONGEST_MEMBER: usize = 40;
-/// The groups of a UUID.
-const UUID: [usize; 5] = [8, 4, 4, 4, 12];
-
-const DIGIT: u8 = 1;
-const LOWER: u8 = 2;
-const UPPER: u8 = 4;
-const LETTER: u8 = 8;
-const HEXADECIMAL: u8 = DIGIT | LOWER | UPPER;
-
-/// What a byte may be part of, as a set of bits; 0 for what stands between runs.
-const CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = u8::MAX;
-    while byte > 0 {
-        classes[byte as usize] = match byte {
-            b'0'..=b'9' => DIGIT,
-            b'a'..=b'f' => LOWER,
-            b'A'..=b'F' => UPPER,
-            b'g'..=b'z' | b'G'..=b'Z' | 0x80.. => LETTER,
-            _ => 0,
-        };
-        byte -= 1;
-    }
-    classes
-};
-
-#[inline]
-pub(super) fn class(byte: u8) -> u8 {
-    CLASSES[usize::from(byte)]
-}
-
 /// What fills a slot. A data subject's slot is filled by the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filling {
@@ -69,19 +36,6 @@ pub(super) struct Cut {
     slots: usize,
 }
 
-/// The run that starts there: where it ends, and the classes of all its bytes together.
-#[inline]
-pub(super) fn run(string: &[u8], start: usize) -> (usize, u8) {
-    let mut classes = 0;
-    for (place, &byte) in string[start..].iter().enumerate() {
-        match class(byte) {
-            0 => return (start + place, classes),
-            class => classes |= class,
-        }
-    }
-    (string.len(), classes)
-}
-
 impl Cut {
     /// Cuts a string of an entry, the first of whose data subjects has this name. False where the string is too long, or too
     /// complicated.
@@ -95,7 +49,7 @@ impl Cut {
     fn all(&mut self, string: &[u8], name: Option<&[u8]>) -> Option<()> {
         let (mut at, mut literal) = (0, 0);
         while let Some(&byte) = string.get(at) {
-            if class(byte) == 0 {
+            if !is_in_run(byte) {
                 at += 1;
                 match byte {
                     SLOT => return None,
@@ -123,18 +77,19 @@ impl Cut {
 
     /// Cuts the run that starts there, and what belongs to it; returns where that ends.
     fn run(&mut self, string: &[u8], start: usize, name: Option<&[u8]>) -> usize {
-        let (end, classes) = run(string, start);
-        if end - start == UUID[0] && classes & !HEXADECIMAL == 0 && self.uuid(string, start) {
-            return start + UUID.iter().sum::<usize>() + UUID.len() - 1;
+        let run = Run::of(string, start);
+        let end = run.end;
+        if let Some((groups, upper)) = run.uuid(string, start) {
+            return self.uuid(string, groups, upper);
         }
-        if classes & DIGIT == 0 {
+        if !run.has_digits() {
             return self.phrase(string, start..end, name);
         }
-        if classes == DIGIT {
+        if run.is_decimal() {
             self.part(string, start..end);
-        } else if end - start >= LEAST_HEXADECIMAL && (classes == DIGIT | LOWER || classes == DIGIT | UPPER) {
+        } else if end - start >= LEAST_HEXADECIMAL && run.is_hexadecimal() {
             let digits = string[start..end].chunks(MOST_HEXADECIMAL.into());
-            digits.for_each(|digits| self.hexadecimal(digits, classes & UPPER != 0));
+            digits.for_each(|digits| self.hexadecimal(digits, run.is_upper()));
         } else {
             self.parts(string, start..end);
         }
@@ -145,12 +100,12 @@ impl Cut {
     fn phrase(&mut self, string: &[u8], first: Range<usize>, name: Option<&[u8]>) -> usize {
         let (start, mut end, mut count) = (first.start, first.end, 1);
         while string.get(end) == Some(&b' ') {
-            let (next, classes) = run(string, end + 1);
-            if classes == 0 || classes & DIGIT != 0 || name.is_some_and(|name| is_name(string, end + 1, name))
-            {
+            let next = Run::of(string, end + 1);
+            let is_name = || name.is_some_and(|name| is_name(string, end + 1, name));
+            if next.is_empty() || next.has_digits() || is_name() {
                 break;
             }
-            (end, count) = (next, count + 1);
+            (end, count) = (next.end, count + 1);
         }
         self.slot(Slot::Word);
         self.fillings.push(Filling::Words { start, end, count });
@@ -182,37 +137,17 @@ impl Cut {
         }
     }
 
-    /// Cuts the UUID that starts there, if there is one.
-    fn uuid(&mut self, string: &[u8], start: usize) -> bool {
-        let (mut at, mut all) = (start, 0);
-        for (index, length) in UUID.into_iter().enumerate() {
-            let Some(group) = string.get(at..at + length) else { return false };
-            all = group
-                .iter()
-                .fold(all, |all, &byte| all | if class(byte) == 0 { LETTER } else { class(byte) });
-            at += length;
-            let ends_well = match string.get(at) {
-                Some(&byte) if index < UUID.len() - 1 => byte == b'-',
-                Some(&byte) => class(byte) == 0,
-                None => index == UUID.len() - 1,
-            };
-            if !ends_well {
-                return false;
-            }
-            at += 1;
-        }
-        if all != DIGIT | LOWER && all != DIGIT | UPPER {
-            return false;
-        }
-        at = start;
-        for (index, length) in UUID.into_iter().enumerate() {
-            if index > 0 {
+    /// Takes a UUID, whose groups of digits are there; returns where it ends.
+    fn uuid(&mut self, string: &[u8], groups: impl Iterator<Item = Range<usize>>, upper: bool) -> usize {
+        let mut end = 0;
+        for group in groups {
+            if end > 0 {
                 self.shape.push(b'-');
             }
-            self.hexadecimal(&string[at..at + length], all & UPPER != 0);
-            at += length + 1;
+            end = group.end;
+            self.hexadecimal(&string[group], upper);
         }
-        true
+        end
     }
 
     fn word(&mut self, place: Range<usize>) {
@@ -231,20 +166,13 @@ impl Cut {
     }
 }
 
-/// Where the parts of a run begin, but for the first: as many as there are, or [`PARTS`].
-pub(super) fn changes(run: &[u8]) -> SmallVec<[usize; PARTS]> {
-    let pairs = run.windows(2).zip(1..);
-    let changes = pairs.filter(|(pair, _)| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
-    changes.map(|(_, place)| place).take(PARTS).collect()
-}
-
 /// Whether the name stands there, where a run starts, and ends where a run may end.
 #[inline]
 pub(super) fn is_name(string: &[u8], at: usize, name: &[u8]) -> bool {
     string[at] == name[0]
         && string[at..].starts_with(name)
-        && (class(name[name.len() - 1]) == 0
-            || string.get(at + name.len()).is_none_or(|&byte| class(byte) == 0))
+        && (!is_in_run(name[name.len() - 1])
+            || string.get(at + name.len()).is_none_or(|&byte| !is_in_run(byte)))
 }
 
 /// Where the name of a member of a JSON object ends, if it is one that starts there, behind a quotation mark.

@@ -6,10 +6,11 @@
 //! - A slot takes what [`Cut`](super::cut::Cut) would put there. Whatever it takes comes back: which shape is found
 //!   is a matter of how short the group is, not of what it says.
 
-use super::cut::{LONGEST, PARTS, changes, class, is_name, run};
+use super::cut::{LONGEST, is_name};
 use super::dictionary::Dictionary;
 use super::shape::{LONE_WORD, MOST_DECIMAL, SLOT, Slot, decimal_bits};
 use super::window::Window;
+use crate::strings::runs::{PARTS, Run, changes, is_in_run};
 use crate::strings::{decimal, hexadecimal, shorter};
 
 /// How often a string may turn back to a node that it passed. With more it is not followed: whoever chooses strings shall not choose
@@ -284,7 +285,7 @@ impl Path {
     ) -> Option<usize> {
         let mut word = word_at(string, at, words);
         let has_digits = |word: Word| string.get(word.end()).is_some_and(u8::is_ascii_digit);
-        let is_inside = at > 0 && class(string[at - 1]) != 0;
+        let is_inside = at > 0 && is_in_run(string[at - 1]);
         if is_inside || has_digits(word) {
             let end = end_of_part(string, at, word.end(), is_inside)?;
             self.words.push(Word::new(at, end, words.word(&string[at..end])));
@@ -314,7 +315,7 @@ impl Path {
 /// part, of digits where these are too many for a slot of their own.
 fn end_of_part(string: &[u8], at: usize, letters: usize, is_inside: bool) -> Option<usize> {
     if !is_inside {
-        let (end, _) = run(string, at);
+        let end = Run::of(string, at).end;
         if changes(&string[at..end]).len() == PARTS {
             return Some(end);
         }

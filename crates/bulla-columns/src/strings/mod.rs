@@ -23,6 +23,7 @@ mod packed;
 mod parallel;
 mod plain;
 mod pool;
+pub(crate) mod runs;
 mod templates;
 mod vocabulary;
 mod words;

@@ -10,38 +10,12 @@
 
 use super::SLOT;
 use super::kind::{Kind, MOST_HEXADECIMAL, decimal, hexadecimal};
+use crate::strings::runs::{LEAST_HEXADECIMAL, PARTS, Run, changes, is_in_run};
 use std::ops::Range;
 
 /// The most words and numbers that a string is cut into, and the most bytes of its shape. A string with more is one word.
 pub(super) const MOST_TOKENS: usize = 128;
 const MOST_SHAPE: usize = 512;
-const LEAST_HEXADECIMAL: usize = 8;
-const PARTS: usize = 3;
-/// The groups of a UUID.
-const UUID: [usize; 5] = [8, 4, 4, 4, 12];
-
-const DIGIT: u8 = 1;
-const LOWER: u8 = 2;
-const UPPER: u8 = 4;
-const LETTER: u8 = 8;
-const HEXADECIMAL: u8 = DIGIT | LOWER | UPPER;
-
-/// What a byte may be part of, as a set of bits; 0 for what stands between runs.
-const CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = u8::MAX;
-    while byte > 0 {
-        classes[byte as usize] = match byte {
-            b'0'..=b'9' => DIGIT,
-            b'a'..=b'f' => LOWER,
-            b'A'..=b'F' => UPPER,
-            b'g'..=b'z' | b'G'..=b'Z' | 0x80.. => LETTER,
-            _ => 0,
-        };
-        byte -= 1;
-    }
-    classes
-};
 
 /// What fills a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,41 +23,6 @@ pub(super) enum Token {
     /// A word, by its place in the string.
     Word(Range<usize>),
     Number(u64),
-}
-
-/// A run: where it ends, and what it is made of.
-struct Run {
-    end: usize,
-    /// The classes of all its bytes together.
-    classes: u8,
-}
-
-impl Run {
-    /// The run that starts there.
-    #[inline]
-    fn of(string: &[u8], start: usize) -> Self {
-        let mut run = Run { end: string.len(), classes: 0 };
-        for (place, &byte) in string[start..].iter().enumerate() {
-            let class = CLASSES[usize::from(byte)];
-            if class == 0 {
-                run.end = start + place;
-                break;
-            }
-            run.classes |= class;
-        }
-        run
-    }
-}
-
-/// Whether a run of these classes has both decimal digits and letters of one case that are hexadecimal digits.
-fn is_hexadecimal(classes: u8) -> bool {
-    classes == DIGIT | LOWER || classes == DIGIT | UPPER
-}
-
-/// The places where a run changes between decimal digits and other bytes.
-fn changes(run: &[u8]) -> impl Iterator<Item = usize> {
-    let pairs = run.windows(2).zip(1..);
-    pairs.filter(|(pair, _)| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).map(|(_, at)| at)
 }
 
 /// A string that was cut. Holds only memory to be used again.
@@ -119,7 +58,7 @@ impl Scan {
         self.tokens.clear();
         let mut at = 0;
         while let Some(&byte) = string.get(at) {
-            if CLASSES[usize::from(byte)] == 0 {
+            if !is_in_run(byte) {
                 if byte == SLOT {
                     return None;
                 }
@@ -137,65 +76,45 @@ impl Scan {
 
     /// Cuts the run that starts there, and returns where it ends; `None` where the string has too many words and numbers.
     fn cut_run(&mut self, string: &[u8], start: usize) -> Option<usize> {
-        let Run { end, classes } = Run::of(string, start);
-        let run = &string[start..end];
-        if run.len() == UUID[0] && classes & !HEXADECIMAL == 0 && self.cut_uuid(string, start) {
-            return Some(start + UUID.iter().sum::<usize>() + UUID.len() - 1);
+        let run = Run::of(string, start);
+        let end = run.end;
+        let bytes = &string[start..end];
+        if let Some((groups, upper)) = run.uuid(string, start) {
+            return Some(self.uuid(string, groups, upper));
         }
-        if classes & DIGIT == 0 || classes == DIGIT {
+        if !run.has_digits() || run.is_decimal() {
             self.cut_part(string, start..end);
-        } else if run.len() >= LEAST_HEXADECIMAL && is_hexadecimal(classes) {
-            let upper = classes & UPPER != 0;
-            if run.len() > MOST_TOKENS * MOST_HEXADECIMAL {
+        } else if bytes.len() >= LEAST_HEXADECIMAL && run.is_hexadecimal() {
+            if bytes.len() > MOST_TOKENS * MOST_HEXADECIMAL {
                 return None;
             }
-            run.chunks(MOST_HEXADECIMAL).for_each(|digits| self.hexadecimal(digits, upper));
-        } else if changes(run).nth(PARTS - 1).is_none() {
-            let mut from = start;
-            for change in changes(run) {
-                self.cut_part(string, from..start + change);
-                from = start + change;
-            }
-            self.cut_part(string, from..end);
+            bytes.chunks(MOST_HEXADECIMAL).for_each(|digits| self.hexadecimal(digits, run.is_upper()));
         } else {
-            self.push(Kind::Word, Token::Word(start..end));
+            let changes = changes(bytes);
+            if changes.len() == PARTS {
+                self.push(Kind::Word, Token::Word(start..end));
+                return Some(end);
+            }
+            let mut from = start;
+            for end in changes.into_iter().map(|place| start + place).chain([end]) {
+                self.cut_part(string, from..end);
+                from = end;
+            }
         }
         Some(end)
     }
 
-    /// Cuts the UUID that starts there, if there is one.
-    fn cut_uuid(&mut self, string: &[u8], start: usize) -> bool {
-        let mut at = start;
-        let mut all = 0;
-        for (index, length) in UUID.into_iter().enumerate() {
-            let Some(group) = string.get(at..at + length) else { return false };
-            all = group.iter().fold(all, |all, &byte| {
-                let class = CLASSES[usize::from(byte)];
-                all | if class == 0 { LETTER } else { class }
-            });
-            at += length;
-            let ends_well = match string.get(at) {
-                Some(&byte) if index < UUID.len() - 1 => byte == b'-',
-                Some(&byte) => CLASSES[usize::from(byte)] == 0,
-                None => index == UUID.len() - 1,
-            };
-            if !ends_well {
-                return false;
-            }
-            at += 1;
-        }
-        if !is_hexadecimal(all) {
-            return false;
-        }
-        at = start;
-        for (index, length) in UUID.into_iter().enumerate() {
-            if index > 0 {
+    /// Takes a UUID, whose groups of digits are there; returns where it ends.
+    fn uuid(&mut self, string: &[u8], groups: impl Iterator<Item = Range<usize>>, upper: bool) -> usize {
+        let mut end = 0;
+        for group in groups {
+            if end > 0 {
                 self.shape.push(b'-');
             }
-            self.hexadecimal(&string[at..at + length], all & UPPER != 0);
-            at += length + 1;
+            end = group.end;
+            self.hexadecimal(&string[group], upper);
         }
-        true
+        end
     }
 
     /// Adds a part of a run, which is all decimal digits or has none.
