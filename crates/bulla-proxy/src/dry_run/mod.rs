@@ -230,7 +230,7 @@ impl Proxy {
             leaves_none: true,
             span: Span { came: line, answered: line, connection: 0 },
         };
-        let contested = !unseen && learning::learn(&self.rules, &self.learned, &carried_out);
+        let contested = !unseen && learning::learn(&self.rules, &self.learned, &carried_out).contested;
         let mut rows = Vec::new();
         for used in &effect.keys {
             let (Some(key), Some(argument)) =

@@ -2,23 +2,24 @@
 
 use crate::command::{Access, Databases};
 use crate::session::CarriedOut;
-use crate::subject::{Answer, Learned, Rules, says_gone};
+use crate::subject::{Answer, Learned, Rules, Said, says_gone};
 
 /// Has `learned` know what a command that was carried out says of the keys that it wrote, before it is recorded: its entries are of those
-/// whose data the keys are by then. Whether that is contested by what others did at the same time, of which [`forget`] is to know.
-pub(crate) fn learn(rules: &Rules, learned: &Learned, carried_out: &CarriedOut<'_>) -> bool {
+/// whose data the keys are by then. Where others did something else at the same time, [`forget`] is to know that it is contested.
+pub(crate) fn learn<'a>(rules: &Rules, learned: &Learned, carried_out: &CarriedOut<'a>) -> Said<'a> {
     let CarriedOut { command, arguments, answer, created, span, .. } = *carried_out;
     let moved = Moved::of(carried_out);
-    let mut contested = moved.is_some_and(|moved| learned.copy(moved.from, moved.to, span));
+    let mut said = Said::default();
+    said.contested = moved.is_some_and(|moved| learned.copy(moved.from, moved.to, span));
     for (database, argument) in written(carried_out) {
         // One of that name has gone without a command, and what was known of it holds no more.
         if created && let Some(key) = whole(carried_out, argument) {
             learned.forget_gone(database, key, span);
         }
         let words = (command, argument, arguments as &_);
-        contested |= rules.learn(database, words, answer, (learned, span));
+        rules.learn(database, words, answer, (learned, span), &mut said);
     }
-    contested
+    said
 }
 
 /// The keys that a command wrote: in which database, and which of its arguments.

@@ -22,7 +22,7 @@ use crate::command::Unknowable;
 use crate::config::Unrecordable;
 use crate::counters::{Counters, RefusedCommand};
 use crate::session::{CarriedOut, Operation, Record, Stage, Status, Target, Ticket, Unrecorded};
-use crate::subject::{Key, Learned, Rules, Whose};
+use crate::subject::{Key, Learned, Rules, Said, Whose};
 use crate::warnings::{Kind, Warnings};
 use backlog::Backlog;
 use bulla::environment::Clock;
@@ -120,8 +120,6 @@ pub struct Recorder {
     /// The time of what came last, once an entry was of it.
     time: Option<i64>,
     payload: String,
-    /// Whether it is contested whose data the keys are of the command that is recorded.
-    contested: bool,
 }
 
 /// The way into the log.
@@ -176,16 +174,7 @@ impl Recorder {
             missing: recording.counters.orphaned.take(),
         };
         let payload = String::new();
-        Recorder {
-            recording,
-            durable,
-            log,
-            flushed: 0,
-            failures_seen: 0,
-            time: None,
-            payload,
-            contested: false,
-        }
+        Recorder { recording, durable, log, flushed: 0, failures_seen: 0, time: None, payload }
     }
 
     /// From now on entries come to be like this.
@@ -456,8 +445,9 @@ impl Record for Recorder {
     fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded> {
         let Recorder { recording, log, payload, time, .. } = self;
         let claims_count = recording.claims.iter().any(|user| user == operation.actor);
-        let whose = match operation.target {
-            Target::Key { key, length, .. } => {
+        let whose = match (operation.target, operation.subject) {
+            (Target::Key { .. }, Some(subject)) => Some(Whose::Subject(subject.into())),
+            (Target::Key { key, length, .. }, None) => {
                 let known = Key { bytes: key, whole: key.len() as u64 == length };
                 Some(recording.rules.whose(operation.database, known, &recording.learned))
             }
@@ -549,12 +539,12 @@ impl Record for Recorder {
         recording.counters.untold.add(count);
     }
 
-    fn learn(&mut self, carried_out: &CarriedOut<'_>) {
+    fn learn<'a>(&mut self, carried_out: &CarriedOut<'a>) -> Said<'a> {
         let Recording { rules, learned, .. } = &*self.recording;
-        self.contested = learning::learn(rules, learned, carried_out);
+        learning::learn(rules, learned, carried_out)
     }
 
-    fn forget(&mut self, carried_out: &CarriedOut<'_>) {
-        learning::forget(&self.recording.learned, carried_out, std::mem::take(&mut self.contested));
+    fn forget(&mut self, carried_out: &CarriedOut<'_>, said: &Said<'_>) {
+        learning::forget(&self.recording.learned, carried_out, said.contested);
     }
 }

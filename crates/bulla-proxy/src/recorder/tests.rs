@@ -1,15 +1,19 @@
 //! What an entry says that has no field of its own, and what is told of entries that the log did not take.
 
 use super::*;
-use crate::session::{Stage, Status, Values};
+use crate::command::CommandTable;
+use crate::config::Config;
+use crate::session::{Context, Session, Stage, Status, Values};
 use bulla::environment::{AesGcm, Cipher, Environment};
-use bulla::{Init, Log, Options, Result};
+use bulla::keys::recipients::IdentityFile;
+use bulla::{Init, Log, Options, Query, Reader, Result};
 use bulla_proof::entry::MAX_STRING;
 use bulla_testkit::fault::Faults;
 
 fn operation() -> Operation<'static> {
     Operation {
         target: Target::Server(None),
+        subject: None,
         status: Status::Done,
         error: None,
         command: "config|set",
@@ -132,4 +136,85 @@ fn what_a_recorder_did_not_come_to_tell_the_next_one_tells() {
     assert!(!start().has_to_retry(), "it is told once");
     log.close().unwrap();
     assert_eq!((counters.unrecorded.get(), counters.untold.get()), (3, 0));
+}
+
+/// A recorder, and what becomes of another connection, on another thread, between what it learns of a command and that command's entries.
+struct Interrupted {
+    recorder: Recorder,
+    meanwhile: Option<(Session, Recorder)>,
+}
+
+impl Record for Interrupted {
+    fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded> {
+        self.recorder.record(operation)
+    }
+
+    fn takes(&mut self) -> bool {
+        self.recorder.takes()
+    }
+
+    fn now(&mut self) -> i64 {
+        self.recorder.now()
+    }
+
+    fn ticket(&self) -> Ticket {
+        self.recorder.ticket()
+    }
+
+    fn learn<'a>(&mut self, carried_out: &CarriedOut<'a>) -> Said<'a> {
+        let said = self.recorder.learn(carried_out);
+        if let Some((mut session, mut recorder)) = self.meanwhile.take() {
+            session.from_server(b":1\r\n", 2, &mut recorder).unwrap();
+        }
+        said
+    }
+
+    fn missed(&mut self, count: u64) {
+        self.recorder.missed(count);
+    }
+
+    fn forget(&mut self, carried_out: &CarriedOut<'_>, said: &Said<'_>) {
+        self.recorder.forget(carried_out, said);
+    }
+}
+
+#[test]
+fn a_command_that_says_whose_a_key_is_is_recorded_so_whatever_another_thread_learns_meanwhile() {
+    for meanwhile in ["DEL key1\r\n", "HSET key1 USR bob\r\n"] {
+        let (machine, counters) = (Faults::new(), Arc::<Counters>::default());
+        let log = log_on(&machine, Environment::default());
+        let config = "[[rules]]\nkey = \"key*\"\nhash_field = \"USR\"\n[log]\ndirectory = \"audit\"\n";
+        let config = Config::parse(config.as_bytes()).unwrap();
+        let context = Arc::new(Context::new(&config, CommandTable::pinned(), [0; 32]));
+        let rules = Rules::new(config.rules, None, [0; 32]);
+        let recording = Arc::new(Recording { rules, ..recording(&counters) });
+        let clock = Environment::default().clock;
+        let recorder = || Recorder::new(log.producer().ok(), recording.clone(), clock.clone(), || {});
+        let mut other = (Session::new(context.clone(), "the other", None), recorder());
+        other.0.from_client(meanwhile.as_bytes(), 1, &mut other.1).unwrap();
+        let left = other.0.to_server.ready(0).len();
+        other.0.to_server.leave(left);
+        let mut one = Session::new(context, "one", None);
+        let mut interrupted = Interrupted { recorder: recorder(), meanwhile: Some(other) };
+        for (now, line) in [(1, "HSET key1 USR ada\r\n"), (3, "HSET key1 NAME x\r\n")] {
+            one.from_client(line.as_bytes(), now, &mut interrupted).unwrap();
+            let left = one.to_server.ready(0).len();
+            one.to_server.leave(left);
+            one.from_server(b":1\r\n", now + 1, &mut interrupted).unwrap();
+        }
+        drop(interrupted);
+        log.close().unwrap();
+        let identity = String::from_utf8(machine.read("keys/identity.age").unwrap()).unwrap();
+        let identity = Arc::new(IdentityFile::parse(&identity).unwrap());
+        let reader = Reader::open_store(Arc::new(machine.store("audit"))).unwrap().identity(identity);
+        let mut subjects = Vec::new();
+        let told = |_, entry: &Entry<'_>| {
+            let of_one = entry.client == Some("one");
+            subjects.extend(of_one.then(|| entry.subjects.clone().unwrap_or_default().join("+")));
+            Ok(())
+        };
+        reader.for_each(&Query::new(), told).unwrap();
+        // Whose it is by then nobody can know.
+        assert_eq!(subjects, ["ada", ""], "{meanwhile}");
+    }
 }

@@ -4,7 +4,7 @@ use super::outlet::Ticket;
 use crate::command::{Access, Effect, Unknowable};
 use crate::counters::RefusedCommand;
 use crate::resp::{Arguments, Reply};
-use crate::subject::{Answer, Span};
+use crate::subject::{Answer, Said, Span};
 
 /// What became of an operation: the `status` of its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub enum Target<'a> {
 pub struct Operation<'a> {
     /// What it is about.
     pub target: Target<'a>,
+    /// Whose data the key is, where the command itself says so.
+    pub subject: Option<&'a str>,
     /// What became of it.
     pub status: Status,
     /// The code of the server's error (`WRONGTYPE`).
@@ -145,8 +147,10 @@ pub trait Record {
         0
     }
 
-    /// Learns from a command that was carried out, before its operations are recorded.
-    fn learn(&mut self, carried_out: &CarriedOut<'_>);
+    /// Learns from a command that was carried out, before its operations are recorded: what it says itself. Nobody has to learn.
+    fn learn<'a>(&mut self, _: &CarriedOut<'a>) -> Said<'a> {
+        Said::default()
+    }
 
     /// Is told of so many operations of which no entries can be made, by a defect.
     fn missed(&mut self, count: u64);
@@ -157,8 +161,9 @@ pub trait Record {
     /// Is told that an answer sends the client to another server. Nobody has to count it.
     fn redirected(&mut self) {}
 
-    /// Forgets what was learned of keys that a command took away, or takes it along, after its operations were recorded.
-    fn forget(&mut self, carried_out: &CarriedOut<'_>);
+    /// Forgets what was learned of keys that a command took away, or takes it along, after its operations were recorded; and what it said
+    /// itself, where that is contested.
+    fn forget(&mut self, _: &CarriedOut<'_>, _: &Said<'_>) {}
 }
 
 /// Counts the operations that it is given.
@@ -183,11 +188,7 @@ impl Record for Count {
         0
     }
 
-    fn learn(&mut self, _: &CarriedOut<'_>) {}
-
     fn missed(&mut self, count: u64) {
         self.0 += count;
     }
-
-    fn forget(&mut self, _: &CarriedOut<'_>) {}
 }

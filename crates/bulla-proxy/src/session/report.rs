@@ -6,7 +6,7 @@ use super::pending::Pending;
 use super::standing::Standing;
 use crate::command::{Access, Class, Effect, KeyUse, Outcome};
 use crate::resp::{Arguments, Kind, Node, Reply};
-use crate::subject::{Answer, Span};
+use crate::subject::{Answer, Said, Span};
 
 /// Of whom and when.
 pub(super) struct Report<'a> {
@@ -51,12 +51,10 @@ impl Report<'_> {
             leaves_none: answer.is_some_and(|(reply, at)| effect.leaves_none(reply, at)),
             span: Span { came: self.from, answered: self.to, connection: self.standing.connection },
         });
-        if let Some(carried_out) = &carried_out {
-            recorder.learn(carried_out);
-        }
-        let recorded = self.record(pending, effect, answer, recorder);
-        if let Some(carried_out) = &carried_out {
-            recorder.forget(carried_out);
+        let said = carried_out.as_ref().map(|carried_out| recorder.learn(carried_out));
+        let recorded = self.record(pending, effect, answer, said.as_ref(), recorder);
+        if let (Some(carried_out), Some(said)) = (&carried_out, &said) {
+            recorder.forget(carried_out, said);
         }
         recorded
     }
@@ -73,6 +71,7 @@ impl Report<'_> {
         pending: &Pending,
         effect: &Effect,
         answer: Option<(&Reply, usize)>,
+        said: Option<&Said<'_>>,
         recorder: &mut impl Record,
     ) -> Result<(), Unrecorded> {
         let node = answer.and_then(|(reply, at)| Some((reply, reply.nodes().get(at)?)));
@@ -111,12 +110,14 @@ impl Report<'_> {
                 Access::Read => node.and_then(|(reply, node)| told(reply, node)),
                 _ => Some(*written.get_or_insert_with(|| carried(pending))),
             };
+            let database = used.database.unwrap_or(self.database);
             recorded = recorded.and(recorder.record(&Operation {
                 target: Target::Key { key, length: argument.length, digest: argument.digest, access },
+                subject: whole.and_then(|key| said?.of(database, key)),
                 status,
                 size,
                 values: self.values(pending, used, (access, status), answer),
-                database: used.database.unwrap_or(self.database),
+                database,
                 ..operation
             }));
         }
@@ -220,6 +221,7 @@ impl Report<'_> {
     fn operation<'a>(&'a self, command: &'a str, status: Status) -> Operation<'a> {
         Operation {
             target: Target::Server(None),
+            subject: None,
             status,
             error: None,
             command,

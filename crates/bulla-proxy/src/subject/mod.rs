@@ -16,5 +16,5 @@ mod tests;
 pub use learned::{KnownKey, Learned, Unkept};
 pub use lesson::{Answer, JsonPath, Lesson, Taught, Words, says_gone, was_done};
 pub use recent::Span;
-pub use rules::{Rule, Rules, Whose};
+pub use rules::{Rule, Rules, Said, Whose};
 pub use template::{Key, MAX_TEMPLATE, Match, Template, TemplateError};

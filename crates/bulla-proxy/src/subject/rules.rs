@@ -6,6 +6,7 @@ use super::lesson::{Answer, Lesson, Taught, Words, was_done};
 use super::recent::Span;
 use super::template::{Key, Match, Template, first_eight};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// A rule: which keys it is about, and what says whose data they are.
 #[derive(Clone, Debug)]
@@ -29,6 +30,22 @@ pub enum Whose<'a> {
     Unmapped,
     /// The key is longer than what is known of it, and a rule would need the rest.
     Undecided,
+}
+
+/// What a command says of whose data the keys are that it writes. Its entries are of these, whatever others have [`Learned`] know of the
+/// same keys before they are made.
+#[derive(Debug, Default)]
+pub struct Said<'a> {
+    /// Whether others may have changed one of the keys after it, as [`Learned::teach`] says.
+    pub contested: bool,
+    subjects: HashMap<(u32, &'a [u8]), String>,
+}
+
+impl Said<'_> {
+    /// Whose data a key of a database is, in the form of [`form`], where the command says so.
+    pub fn of<'k>(&'k self, database: u32, key: &'k [u8]) -> Option<&'k str> {
+        self.subjects.get(&(database, key)).map(String::as_str)
+    }
 }
 
 /// The rules, in their order.
@@ -79,29 +96,29 @@ impl Rules {
     }
 
     /// Has `learned` know what a command says that was carried out in this span: one that wrote to the key that is its word `key`. `command` is its
-    /// name in small letters. Whether it is contested whose data that is, as [`Learned::teach`] says.
+    /// name in small letters. What it says is added to `said`.
     ///
     /// It is for writes that no error was answered to; of keys that were deleted, renamed, moved or copied [`Learned`] is told by its own methods.
-    pub fn learn(
+    pub fn learn<'a>(
         &self,
         database: u32,
-        (command, key, words): (&str, u64, &dyn Words),
+        (command, key, words): (&str, u64, &'a dyn Words),
         answer: Answer,
         (learned, span): (&Learned, Span),
-    ) -> bool {
+        said: &mut Said<'a>,
+    ) {
         if !self.learns {
-            return false;
+            return;
         }
         let taught = self.taught(database, command, key, words, answer);
         match (taught, words.word(key)) {
             (Taught::Subject(bytes), Some(key)) => {
-                learned.teach(database, key, &form::encode(&bytes, &self.key), span)
+                let subject = form::encode(&bytes, &self.key).into_owned();
+                said.contested |= learned.teach(database, key, &subject, span);
+                said.subjects.insert((database, key), subject);
             }
-            (Taught::Unknown, Some(key)) => {
-                learned.forget_key(database, key, span);
-                false
-            }
-            (Taught::Nothing, _) | (_, None) => false,
+            (Taught::Unknown, Some(key)) => learned.forget_key(database, key, span),
+            (Taught::Nothing, _) | (_, None) => {}
         }
     }
 

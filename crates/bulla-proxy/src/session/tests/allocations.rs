@@ -25,10 +25,6 @@ impl Record for Count {
     fn ticket(&self) -> Ticket {
         self.0
     }
-
-    fn learn(&mut self, _: &CarriedOut<'_>) {}
-
-    fn forget(&mut self, _: &CarriedOut<'_>) {}
 }
 
 #[test]

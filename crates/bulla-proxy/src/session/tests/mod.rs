@@ -100,13 +100,9 @@ impl Record for Notes {
         self.operations.len() as u64
     }
 
-    fn learn(&mut self, _: &CarriedOut<'_>) {}
-
     fn missed(&mut self, count: u64) {
         self.missing += count;
     }
-
-    fn forget(&mut self, _: &CarriedOut<'_>) {}
 }
 
 /// A configuration by its default, with these lines before it.

@@ -294,10 +294,6 @@ impl Record for Sizes {
     fn ticket(&self) -> Ticket {
         0
     }
-
-    fn learn(&mut self, _: &CarriedOut<'_>) {}
-
-    fn forget(&mut self, _: &CarriedOut<'_>) {}
 }
 
 #[test]

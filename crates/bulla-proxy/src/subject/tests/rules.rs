@@ -1,7 +1,9 @@
 //! Rules, in their order.
 
 use crate::subject::Match;
-use crate::subject::{Answer, JsonPath, Key, Learned, Lesson, Rule, Rules, Span, Template, Whose, form};
+use crate::subject::{
+    Answer, JsonPath, Key, Learned, Lesson, Rule, Rules, Said, Span, Template, Whose, form,
+};
 use bulla_proof::entry::MAX_STRING;
 use proptest::prelude::*;
 
@@ -55,8 +57,9 @@ fn what_a_command_teaches_is_known_from_then_on() {
     let learn = |database, command: &str, answer| {
         let words = command.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
         let name = command.split(' ').next().unwrap().to_ascii_lowercase();
-        let contested = rules.learn(database, (&name, 1, &words), answer, (&learned, ALONE));
-        assert!(!contested);
+        let mut said = Said::default();
+        rules.learn(database, (&name, 1, &words), answer, (&learned, ALONE), &mut said);
+        assert!(!said.contested);
     };
     assert!(rules.learns());
     assert_eq!(whose(&rules, 0, "key1", &learned), Whose::Unmapped);
