@@ -142,6 +142,13 @@ pub enum Databases {
     All,
 }
 
+impl Databases {
+    /// Whether only the reply says in which database the next commands of the connection are, or what that holds.
+    pub fn settles_others(self) -> bool {
+        matches!(self, Databases::Select(_) | Databases::Swap(..))
+    }
+}
+
 /// A command of a [`CommandTable`](super::CommandTable), which knows its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command(pub(super) u16);

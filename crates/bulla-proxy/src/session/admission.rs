@@ -14,8 +14,8 @@ use super::hello::Hello;
 use super::pending::Pending;
 use super::special::{ReplyMode, Special};
 use super::transaction::Transaction;
-use crate::command::{Answers, Class, Databases, Unknowable};
-use crate::config::Treatment;
+use crate::command::{Answers, Class, Unknowable};
+use crate::config::{Mode, Treatment};
 use crate::counters::RefusedCommand;
 use crate::resp::Arguments;
 use std::rc::Rc;
@@ -26,8 +26,6 @@ pub(super) struct Admission {
     /// What came since `MULTI`.
     transaction: Option<Transaction>,
     monitors: bool,
-    /// The database of the connection, once what was sent is answered, where something sent changes it.
-    database: Option<u32>,
     /// Why, of the next command or transaction.
     next: Option<Rc<str>>,
     /// Why, of all others.
@@ -68,16 +66,16 @@ const UNRECORDABLE: &[u8] =
 impl Admission {
     /// Everything is answered, and this is so: whether the server queues commands, and whether it tells what others do.
     pub(super) fn settle(&mut self, multi: bool, monitors: bool) {
-        (self.monitors, self.database) = (monitors, None);
+        self.monitors = monitors;
         if self.transaction.is_some() != multi {
             // The server refused what was to end it. It does not carry it out any more, and nobody here asks it to.
             self.transaction = multi.then(Transaction::aborted);
         }
     }
 
-    /// The database of the connection once what was sent is answered, where something sent changes it.
-    pub(super) fn database(&self) -> Option<u32> {
-        self.database
+    /// The database that the transaction which the client is in selects for what comes next, if any.
+    pub(super) fn selected(&self) -> Option<u32> {
+        self.transaction.as_ref()?.selected
     }
 
     /// What becomes of a command that is complete; of `pending` it says what else is so. `takes` is whether the log takes entries.
@@ -99,16 +97,16 @@ impl Admission {
         match (pending.special, &mut self.transaction) {
             (Special::Reset, _) => self.settle(false, false),
             (Special::Exec, _) => return self.exec(pending, takes),
-            (Special::Discard, _) => self.discard(),
+            (Special::Discard, _) => self.transaction = None,
             (Special::Monitor, _) => self.monitors = true,
             (Special::Multi, transaction @ None) => {
-                *transaction = Some(Transaction::begun(self.database, self.next.take()));
+                let purpose = self.next.take();
+                // Whether there is a transaction for that only the reply says.
+                pending.awaited |= purpose.is_some() && context.mode == Mode::BeforeSend;
+                *transaction = Some(Transaction::begun(purpose));
             }
             (_, Some(transaction)) => transaction.queue(pending),
             _ => {}
-        }
-        if let Databases::Select(database) = pending.effect.databases {
-            self.database = Some(database);
         }
         Verdict::Pass
     }
@@ -125,14 +123,13 @@ impl Admission {
                 return Verdict::Pass;
             }
         };
-        self.database = transaction.database;
         Verdict::Discard(why, reply)
     }
 
-    /// The client has its transaction discarded.
-    fn discard(&mut self) {
-        if let Some(transaction) = self.transaction.take() {
-            self.database = transaction.database;
+    /// The server refused the `MULTI` that came last: what comes up to its end is sent for this purpose.
+    pub(super) fn not_begun(&mut self, purpose: Option<&Rc<str>>) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.purpose = purpose.cloned();
         }
     }
 
@@ -177,7 +174,8 @@ impl Admission {
             }
             (Special::Purpose | Special::NoSuch | Special::Reply(_), _) => None,
             (_, Some(transaction)) => transaction.purpose.clone().or_else(|| self.session.clone()),
-            (Special::Multi, None) => None,
+            // The one for the next transaction is for that: this is why what is behind it is sent where the server begins none.
+            (Special::Multi, None) => self.session.clone(),
             _ => self.next.take().or_else(|| self.session.clone()),
         }
     }

@@ -11,7 +11,8 @@
 //!   alone, and in no transaction. Nobody can shift replies against their commands; where one comes
 //!   that its command cannot have, or that nothing which has left to the server waits for, the connection ends;
 //! - what a reply is, is decided once, as it begins: nothing that it tells itself makes it another's;
-//! - an intent names who acts: in mode `before-send` nothing behind an `AUTH` is looked at before that is answered;
+//! - an intent names who acts, and on what: in mode `before-send` nothing behind an `AUTH` or a `SELECT` is looked at before that is
+//!   answered;
 //! - a command whose entries a defect keeps from being made is still under way for whoever ends the connection then;
 //! - memory is bounded whatever comes: see [`Session::wants_client`] and [`Session::wants_server`].
 
@@ -318,7 +319,8 @@ impl Session {
         let special = Special::of(&self.context.table, &effect, &arguments);
         let answer = Pending::answer_of(&effect);
         let alone = special.goes_alone(&arguments);
-        let awaited = alone || self.context.mode == Mode::BeforeSend && special.settles_user();
+        let settles = || special.settles_user() || effect.databases.settles_others();
+        let awaited = alone || self.context.mode == Mode::BeforeSend && settles();
         let mut pending = Pending {
             arguments,
             effect,
@@ -455,11 +457,10 @@ impl Session {
 
     fn report(&self, stage: Stage, from: u64, to: u64) -> Report<'_> {
         let (context, standing, client) = (&*self.context, &self.standing, &*self.client);
-        // What was sent may be ahead of what was answered.
-        let database = match stage {
-            Stage::Intended => self.admission.database().unwrap_or(standing.database),
-            Stage::Begun | Stage::Over => standing.database,
-        };
+        // A transaction is sent before what it selects is answered.
+        let selected =
+            Some(&self.admission).filter(|_| stage == Stage::Intended).and_then(Admission::selected);
+        let database = selected.unwrap_or(standing.database);
         Report { context, standing, database, client, stage, reply_digest: None, from, to }
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Pending {
     pub(super) arguments: Arguments,
     pub(super) effect: Effect,
     pub(super) special: Special,
-    /// Why, as the client says.
+    /// Why, as the client says; of a `MULTI`, why what is behind it is sent where the server refuses it.
     pub(super) purpose: Option<Rc<str>>,
     /// When all of it had come, by the steady clock.
     pub(super) come: u64,
@@ -148,6 +148,10 @@ impl Pipeline {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
         self.commands.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Pending> {
+        self.commands.iter_mut()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -15,6 +15,7 @@ use bulla_proof::entry::MAX_STRING;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// What of a reply is kept where nothing in it is a key.
 pub(super) const LITTLE: Limits = Limits { bytes: 1024, items: 4, text: 256 };
@@ -249,11 +250,26 @@ impl Session {
         if self.standing.is_queued(reply, node) {
             self.standing.queued.get_or_insert_default().push_back(pending);
         } else {
+            let is_refused = node.kind == Kind::Error;
             self.standing.carried_out(&pending, reply, node);
+            if pending.special == Special::Multi && is_refused {
+                self.not_begun(pending.purpose.as_ref());
+            }
             self.pipeline.give_back(pending.arguments);
         }
         self.to_client.settle(self.to_client.end(), self.ticket);
         Ok(())
+    }
+
+    /// The server refused a `MULTI`: the purpose of its transaction is that of nothing behind it, which is sent for `purpose`.
+    fn not_begun(&mut self, purpose: Option<&Rc<str>>) {
+        for behind in self.pipeline.iter_mut() {
+            if behind.special.settles_user() || matches!(behind.special, Special::Exec | Special::Discard) {
+                return;
+            }
+            behind.purpose = purpose.cloned();
+        }
+        self.admission.not_begun(purpose);
     }
 
     /// Records a command that was answered, or all of a transaction that was carried out.

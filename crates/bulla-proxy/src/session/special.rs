@@ -82,7 +82,8 @@ impl Special {
             Class::Connection | Class::Transaction | Class::PubSub | Class::Administrative => {}
         }
         match name {
-            "multi" => Special::Multi,
+            // With arguments the server refuses it.
+            "multi" if arguments.count() == 1 => Special::Multi,
             // With arguments the server refuses it, and discards the transaction.
             "exec" => Special::Exec,
             // With arguments the server refuses it, and the transaction goes on.

@@ -5,13 +5,14 @@
 
 use super::context::Context;
 use super::pending::Pending;
+use crate::command::Databases;
 use std::rc::Rc;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Transaction {
-    /// The database of the connection before it, as [`Admission::database`](super::admission::Admission::database) had it.
-    pub(super) database: Option<u32>,
+    /// The database that it selects for what is queued next, if any.
+    pub(super) selected: Option<u32>,
     /// Why its commands are sent.
     pub(super) purpose: Option<Rc<str>>,
     /// Something of it was refused, so it never runs.
@@ -26,9 +27,9 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
-    /// One that begins in this database, and for this purpose.
-    pub(super) fn begun(database: Option<u32>, purpose: Option<Rc<str>>) -> Self {
-        Transaction { database, purpose, ..Transaction::default() }
+    /// One that begins for this purpose.
+    pub(super) fn begun(purpose: Option<Rc<str>>) -> Self {
+        Transaction { purpose, ..Transaction::default() }
     }
 
     /// One that never runs.
@@ -42,6 +43,9 @@ impl Transaction {
         self.kept += size_of::<Pending>() + pending.arguments.room();
         self.makes_entries |= pending.is_recorded();
         self.awaited |= pending.awaited;
+        if let Databases::Select(database) = pending.effect.databases {
+            self.selected = Some(database);
+        }
     }
 
     /// Whether the proxy keeps no more commands of it.

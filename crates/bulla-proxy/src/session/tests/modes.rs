@@ -59,9 +59,6 @@ fn before_send_a_command_waits_until_it_is_durable_that_it_goes() {
     world.says("+PONG\r\n+OK\r\n+PONG\r\n");
     assert_eq!(world.got(), "+PONG +OK +PONG");
     assert_eq!(world.noted()[1..], ["write a set Done"]);
-    // What was sent before counts, answered or not.
-    world.asks("SELECT 2\r\nGET a\r\n");
-    assert_eq!(world.noted(), ["read a get Unknown db=2 stage=Intended"]);
 }
 
 #[test]
@@ -93,11 +90,65 @@ fn before_send_an_intent_names_who_acts_once_that_is_known() {
 }
 
 #[test]
+fn before_send_an_intent_names_the_database_once_that_is_known() {
+    let mut world = world(Mode::BeforeSend);
+    world.durable = Ticket::MAX;
+    world.asks("SELECT 2\r\nGET a\r\nSELECT 99\r\nGET b\r\n");
+    assert_eq!((world.sent().as_str(), world.noted()), ("SELECT 2", vec![]));
+    world.says("+OK\r\n");
+    assert_eq!(world.sent(), "GET a SELECT 99");
+    assert_eq!(world.noted(), ["read a get Unknown db=2 stage=Intended"]);
+    world.says("$-1\r\n-ERR DB index is out of range\r\n");
+    assert_eq!(world.sent(), "GET b");
+    assert_eq!(world.noted(), ["read a get Done db=2", "read b get Unknown db=2 stage=Intended"]);
+    world.says("$-1\r\n").noted();
+    // Of a transaction the intents are told before anybody can know it: they name what it asks for.
+    world.asks("MULTI\r\nSELECT 99\r\n").says("+OK\r\n").says("+QUEUED\r\n");
+    world.asks("GET a\r\nEXEC\r\nGET b\r\n").says("+QUEUED\r\n");
+    assert_eq!((world.sent().as_str(), world.noted().len()), ("MULTI SELECT 99 GET a EXEC", 1));
+    world.says("*2\r\n-ERR DB index is out of range\r\n$-1\r\n");
+    assert_eq!(world.sent(), "GET b");
+    assert_eq!(world.noted(), ["read a get Done db=2", "read b get Unknown db=2 stage=Intended"]);
+    // Whose data keys are changes with what is swapped.
+    world.says("$-1\r\n").asks("SWAPDB 1 2\r\nGET a\r\n");
+    assert_eq!(world.sent(), "SWAPDB 1 2");
+    world.says("+OK\r\n");
+    assert_eq!(world.sent(), "GET a");
+    world.says("$-1\r\n").asks("MULTI\r\nSWAPDB 1 2\r\nEXEC\r\nGET a\r\n").answers("+OK\r\n+QUEUED\r\n");
+    assert_eq!(world.sent(), "MULTI SWAPDB 1 2 EXEC");
+    world.says("*1\r\n+OK\r\n");
+    assert_eq!(world.sent(), "GET a");
+}
+
+#[test]
+fn before_send_a_transaction_of_several_answers_has_intents_in_the_database_that_it_selects() {
+    let mut world = World::with(|context| context.mode = Mode::BeforeSend);
+    for (asked, said) in
+        [("MULTI", "+OK"), ("SELECT 5", "+QUEUED"), ("SET a x", "+QUEUED"), ("EXEC", "*2\r\n+OK\r\n+OK")]
+    {
+        world.asks(format!("{asked}\r\n")).says(format!("{said}\r\n"));
+    }
+    assert_eq!(world.noted(), ["write a set Unknown db=5 stage=Intended", "write a set Done db=5"]);
+}
+
+/// A server that did not begin the transaction has carried out what was to be in it.
+#[test]
+fn before_send_an_intent_behind_a_multi_that_is_refused_names_the_database_that_is_in_force() {
+    let mut world = World::with(|context| context.mode = Mode::BeforeSend);
+    world.asks("MULTI\r\nSELECT 5\r\nSET a x\r\nDISCARD\r\nSET b x\r\n");
+    world.answers("-NOPERM no\r\n+OK\r\n+OK\r\n-ERR DISCARD without MULTI\r\n+OK\r\n");
+    let noted = world.noted();
+    assert!(noted.len() == 4 && noted.iter().all(|note| note.contains("db=5")), "{noted:?}");
+}
+
+#[test]
 fn at_once_and_before_reply_only_what_may_go_unanswered_is_waited_for() {
     for mode in [Mode::Async, Mode::BeforeReply] {
         let mut world = world(mode);
-        world.asks("RESET\r\nHELLO 3\r\nGET a\r\n");
-        assert_eq!(world.sent(), "RESET HELLO 3 GET a");
+        world.asks(
+            "RESET\r\nHELLO 3\r\nSELECT 1\r\nGET a\r\nBULLA.PURPOSE x\r\nMULTI\r\nGET a\r\nEXEC\r\nGET a\r\n",
+        );
+        assert_eq!(world.sent(), "RESET HELLO 3 SELECT 1 GET a MULTI GET a EXEC GET a");
     }
 }
 

@@ -84,6 +84,36 @@ fn a_transaction_that_the_server_did_not_begin_is_none() {
     assert_eq!(world.noted(), ["read a get Done purpose=x"]);
 }
 
+/// It is the next command, and no transaction.
+#[test]
+fn a_purpose_before_a_multi_that_is_refused_is_for_nothing_behind_it() {
+    let behind = "GET a\r\nEXEC\r\nGET b\r\n";
+    for mode in [Mode::Async, Mode::BeforeReply, Mode::BeforeSend] {
+        for (multi, refused) in [("MULTI x", "-ERR wrong number"), ("MULTI", "-NOPERM no")] {
+            let mut world = World::with(|context| context.mode = mode);
+            world.asks(format!("BULLA.PURPOSE session billing\r\nBULLA.PURPOSE x\r\n{multi}\r\n{behind}"));
+            world.answers(format!("{refused}\r\n$-1\r\n-ERR EXEC without MULTI\r\n$-1\r\n"));
+            let mut noted = world.noted();
+            assert!(noted.iter().all(|note| note.contains("purpose=billing")), "{mode:?} {multi}: {noted:?}");
+            noted.retain(|note| !note.contains("Intended"));
+            assert_eq!(noted.len(), 2, "{mode:?} {multi}: {noted:?}");
+        }
+        // One inside the transaction leaves that as it is.
+        let mut world = World::with(|context| context.mode = mode);
+        world.asks(format!("BULLA.PURPOSE x\r\nMULTI\r\nMULTI\r\n{behind}"));
+        world.answers("+OK\r\n-ERR MULTI calls can not be nested\r\n+QUEUED\r\n*1\r\n$-1\r\n$-1\r\n");
+        let mut noted = world.noted();
+        noted.retain(|note| !note.contains("Intended"));
+        assert_eq!(noted, ["read a get Done purpose=x", "read b get Done"], "{mode:?}");
+    }
+    // Nor is it where more comes once it is refused, up to what ends the transaction that there is not.
+    let mut world = World::new();
+    world.asks("BULLA.PURPOSE x\r\nMULTI\r\nGET a\r\n").says("-NOPERM no\r\n").asks("GET b\r\nEXEC\r\n");
+    world.asks("BULLA.PURPOSE y\r\nMULTI\r\nGET c\r\nEXEC\r\n");
+    world.says("$-1\r\n$-1\r\n-ERR EXEC without MULTI\r\n+OK\r\n+QUEUED\r\n*1\r\n$-1\r\n");
+    assert_eq!(world.noted(), ["read a get Done", "read b get Done", "read c get Done purpose=y"]);
+}
+
 #[test]
 fn a_transaction_is_bounded() {
     let mut world = World::with(|context| context.limits.transaction = 3);
@@ -221,6 +251,7 @@ fn an_intent_behind_a_transaction_that_was_discarded_is_in_the_database_before_i
     for end in ["DISCARD", "EVAL x 0\r\nEXEC"] {
         let mut world = World::with(|context| context.mode = Mode::BeforeSend);
         world.asks(format!("SELECT 3\r\nMULTI\r\nSELECT 5\r\nSET a x\r\n{end}\r\nSET b x\r\n"));
+        world.answers("+OK\r\n+OK\r\n+QUEUED\r\n");
         let intents = ["write a set Unknown db=5 stage=Intended", "write b set Unknown db=3 stage=Intended"];
         assert_eq!(world.noted(), intents, "{end}");
     }
