@@ -28,6 +28,7 @@ pub(super) fn describe(
     }
     if let Some(name) = operation.name {
         member(if claims_count { "name" } else { "claimed_name" }, name, payload);
+        payload.push_str(if operation.name_is_cut { ",\"name_cut\":true" } else { "" });
     }
     if let Some(purpose) = operation.purpose.filter(|_| !claims_count) {
         member("claimed_purpose", purpose, payload);

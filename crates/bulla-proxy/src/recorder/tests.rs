@@ -24,6 +24,7 @@ fn operation() -> Operation<'static> {
         actor: "ada",
         purpose: Some("a \"why\"\n\\"),
         name: Some("w\u{7f}eb"),
+        name_is_cut: false,
         certificate: None,
         stage: Stage::Over,
         values: Values::None,
@@ -48,6 +49,12 @@ fn the_payload_is_json_whatever_clients_say() {
         "command": "config|set", "database": 3, "error": "OOM", "name": "w\u{7f}eb", "stage": "begun",
     });
     assert_eq!(counts, expected);
+    let cut =
+        described(&Operation { name: Some("web"), name_is_cut: true, purpose: None, ..operation() }, true);
+    let expected = serde_json::json!({
+        "command": "config|set", "database": 3, "name": "web", "name_cut": true,
+    });
+    assert_eq!(cut, expected);
     let target = Target::Unknowable(Unknowable::TooMany, Some(b"ab12"));
     let unknowable = described(&Operation { target, purpose: None, name: None, ..operation() }, false);
     let expected = serde_json::json!({

@@ -9,7 +9,7 @@
 //! That the client is in a transaction, or monitors, is expected here as soon as it sends the command; once everything is answered,
 //! [`Standing`](super::standing::Standing) knows better ([`Admission::settle`]).
 
-use super::context::{Context, MAX_PURPOSE};
+use super::context::{Context, MAX_CLAIM};
 use super::hello::Hello;
 use super::pending::Pending;
 use super::special::{ReplyMode, Special};
@@ -198,7 +198,7 @@ impl Admission {
             _ => return b"-BULLA there is no such command of the proxy; BULLA.PURPOSE is one\r\n".to_vec(),
         };
         let index = arguments.count() - 1;
-        let text = arguments.get(index).filter(|text| (1..=MAX_PURPOSE).contains(&text.len()));
+        let text = arguments.get(index).filter(|text| (1..=MAX_CLAIM).contains(&text.len()));
         let text = text.filter(|_| arguments.is_whole(index)).and_then(|text| str::from_utf8(text).ok());
         match text {
             None => return TEXT.to_vec(),

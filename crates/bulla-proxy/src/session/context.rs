@@ -7,8 +7,8 @@ use crate::config::{self, Config, Mode, Policy, Unfollowable};
 use crate::resp::{Arguments, Digest, Limits};
 use bulla_proof::entry::MAX_STRING;
 
-/// The longest purpose, in bytes.
-pub(super) const MAX_PURPOSE: usize = 1024;
+/// The longest that is told of what clients say of themselves, in bytes: a longer purpose is refused, and a longer name is cut.
+pub(super) const MAX_CLAIM: usize = 1024;
 
 /// What sessions of one proxy have in common.
 pub struct Context {
@@ -69,7 +69,8 @@ impl Context {
             Some(name) if name.eq_ignore_ascii_case(b"hello") => {
                 return (if Hello::keeps(so_far, index) { MAX_STRING } else { 0 }, Digest::None);
             }
-            Some(name) if special::is_own(name) => return (MAX_PURPOSE + 1, Digest::None),
+            Some(name) if special::is_own(name) => return (MAX_CLAIM + 1, Digest::None),
+            Some(name) if names_client(name, so_far, index) => return (MAX_CLAIM, Digest::None),
             Some(name) if is_script(name, so_far, index) => return (CommandTable::WORD, Digest::OfScript),
             _ => {}
         }
@@ -85,6 +86,13 @@ impl Context {
     pub(crate) fn request_limits(&self) -> Limits {
         Limits { bytes: self.limits.kept, items: self.limits.kept_items, text: MAX_STRING }
     }
+}
+
+/// Whether argument `index` of a command of this name is how the client calls itself.
+fn names_client(name: &[u8], so_far: &Arguments, index: u64) -> bool {
+    index == 2
+        && name.eq_ignore_ascii_case(b"client")
+        && until_zero(so_far, 1).is_some_and(|said| said.eq_ignore_ascii_case(b"setname"))
 }
 
 /// Whether argument `index` of a command of this name is code that the server runs, or keeps to run it.

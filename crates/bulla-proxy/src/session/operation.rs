@@ -69,8 +69,10 @@ pub struct Operation<'a> {
     pub actor: &'a str,
     /// Why, as the client says.
     pub purpose: Option<&'a str>,
-    /// The name that the client gave itself.
+    /// The name that the client gave itself, or its beginning.
     pub name: Option<&'a str>,
+    /// Whether it is only that.
+    pub name_is_cut: bool,
     /// Whose certificate the client has.
     pub certificate: Option<&'a str>,
     /// At which point of its way the command is.

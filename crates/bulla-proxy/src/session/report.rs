@@ -232,6 +232,7 @@ impl Report<'_> {
             actor: &self.standing.actor,
             purpose: None,
             name: self.standing.name.as_deref(),
+            name_is_cut: self.standing.name_is_cut,
             certificate: self.standing.certificate.as_deref(),
             stage: self.stage,
             values: Values::None,

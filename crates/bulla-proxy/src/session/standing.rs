@@ -1,5 +1,6 @@
 //! [`Standing`]: what is so of a connection by the replies that have come.
 
+use super::context::MAX_CLAIM;
 use super::hello::Hello;
 use super::pending::Pending;
 use super::special::{self, Channels, Special};
@@ -22,8 +23,10 @@ pub(super) struct Standing {
     pub(super) actor: Rc<str>,
     /// Whose certificate the client has.
     pub(super) certificate: Option<Rc<str>>,
-    /// The name that the client gave itself.
+    /// The name that the client gave itself, or its beginning.
     pub(super) name: Option<Rc<str>>,
+    /// Whether it is only that.
+    pub(super) name_is_cut: bool,
     resp3: bool,
     /// What the server has queued since `MULTI`; `None` where it queues nothing.
     pub(super) queued: Option<VecDeque<Pending>>,
@@ -58,6 +61,7 @@ impl Standing {
             actor: certificate.clone().unwrap_or_else(|| DEFAULT_USER.into()),
             certificate,
             name: None,
+            name_is_cut: false,
             resp3: false,
             queued: None,
             room: VecDeque::new(),
@@ -203,7 +207,10 @@ impl Standing {
                     self.hello(pending);
                 }
             }
-            Special::SetName => self.set_name(pending.arguments.get(2)),
+            Special::SetName => {
+                let name = pending.arguments.get(2).unwrap_or_default();
+                self.set_name(name, pending.arguments.is_whole(2));
+            }
             Special::Monitor => self.monitors = true,
             Special::Reset => *self = Standing::of(self.connection, self.certificate.take()),
             _ => {}
@@ -215,14 +222,16 @@ impl Standing {
         if let Some(protocol) = protocol {
             self.resp3 = protocol == b"3";
         }
-        if name.is_some() {
-            self.set_name(name);
+        if let Some(name) = name {
+            self.set_name(name, true);
         }
     }
 
-    fn set_name(&mut self, name: Option<&[u8]>) {
-        let name = name.and_then(|name| str::from_utf8(name).ok()).filter(|name| !name.is_empty());
-        self.name = name.map(Into::into);
+    fn set_name(&mut self, name: &[u8], is_whole: bool) {
+        // A server takes no name but one of ASCII.
+        let told = &name[..name.len().min(MAX_CLAIM)];
+        self.name_is_cut = !is_whole || told.len() < name.len();
+        self.name = str::from_utf8(told).ok().filter(|name| !name.is_empty()).map(Into::into);
     }
 }
 

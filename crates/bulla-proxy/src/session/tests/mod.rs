@@ -74,6 +74,7 @@ impl Record for Notes {
         tell("actor", Some(operation.actor).filter(|it| *it != DEFAULT_USER));
         tell("purpose", operation.purpose);
         tell("name", operation.name);
+        tell("name_cut", operation.name_is_cut.then_some("true"));
         tell("stage", Some(format!("{:?}", operation.stage)).filter(|it| it != "Over").as_deref());
         match operation.values {
             Values::None => {}

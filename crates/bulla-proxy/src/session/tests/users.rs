@@ -63,6 +63,24 @@ fn a_hello_that_does_not_say_plainly_who_acts_is_not_relayed() {
     }
 }
 
+#[test]
+fn of_a_name_that_a_client_gives_itself_a_kibibyte_is_told_and_whether_that_is_all() {
+    let long = "x".repeat(2000);
+    for learns in [false, true] {
+        for words in [&["CLIENT", "SETNAME"][..], &["client\0", "setname\0"], &["HELLO", "3", "SETNAME"]] {
+            for (length, told) in
+                [(1024, long[..1024].to_owned()), (2000, format!("{} name_cut=true", &long[..1024]))]
+            {
+                let mut world = World::with(|context| context.learns = learns);
+                let said = if words[0] == "HELLO" { "*0\r\n" } else { "+OK\r\n" };
+                world.asks(command(&[words, &[&long[..length]]].concat())).says(said);
+                world.asks("GET a\r\n").says("$-1\r\n");
+                assert_eq!(world.noted(), [format!("read a get Done name={told}")], "{words:?} {length}");
+            }
+        }
+    }
+}
+
 /// Servers differ in whether they have authenticated by the time that they find something else wrong.
 #[test]
 fn after_a_hello_of_which_nobody_knows_what_became_nobody_is_named() {
