@@ -56,7 +56,7 @@ pub struct Counters {
     pub recorded: Counter,
     /// Of these the ones of which no rule says whose data they are.
     pub unmapped: Counter,
-    /// Operations that the log did not take.
+    /// Operations of which the log did not take the result.
     pub unrecorded: Counter,
     /// Of these the ones of which no `gap` in the log tells yet.
     pub untold: Counter,

@@ -26,6 +26,7 @@ struct Held {
     duration: Option<u64>,
     size: Option<u64>,
     payload: Option<Box<[u8]>>,
+    results: u64,
 }
 
 impl Backlog {
@@ -37,8 +38,8 @@ impl Backlog {
         self.entries.len() as u64
     }
 
-    /// Keeps an entry.
-    pub(super) fn push(&mut self, entry: &Entry<'_>) {
+    /// Keeps an entry, which is the result of so many operations.
+    pub(super) fn push(&mut self, entry: &Entry<'_>, results: u64) {
         let text = |text: Option<&str>| text.map(Into::into);
         let subjects = entry.subjects.as_ref();
         self.entries.push_back(Held {
@@ -53,6 +54,7 @@ impl Backlog {
             duration: entry.duration,
             size: entry.size,
             payload: entry.payload.map(Into::into),
+            results,
         });
     }
 
@@ -61,17 +63,18 @@ impl Backlog {
         self.entries.front().map(Held::entry)
     }
 
-    /// Forgets the one that waits longest.
-    pub(super) fn pop(&mut self) {
-        self.entries.pop_front();
+    /// Forgets the one that waits longest; of how many operations it was the result.
+    pub(super) fn pop(&mut self) -> u64 {
+        let results = self.entries.pop_front().map_or(0, |entry| entry.results);
         if self.entries.is_empty() {
             self.entries = VecDeque::new();
         }
+        results
     }
 
-    /// Forgets all of them.
-    pub(super) fn clear(&mut self) {
-        self.entries = VecDeque::new();
+    /// Forgets all of them; of how many operations they were the results.
+    pub(super) fn clear(&mut self) -> u64 {
+        std::mem::take(&mut self.entries).iter().map(|entry| entry.results).sum()
     }
 }
 

@@ -8,7 +8,9 @@
 //!
 //! Where the log's memory is full, entries wait in a backlog as long as the log's option `append_timeout` says, and meanwhile
 //! nothing is read that would make more. Where operations are missing, an entry `gap` says how many as soon as the log takes that, and
-//! they count as told once it is durable. What the log took and then lost, [`Losses`] tell by its tickets; it goes on with what comes after.
+//! they count as told once it is durable. An operation is missing where its result is: what only says that it is about to be done, or
+//! that its reply begins, counts for nothing, as the result is yet to come or it is not done. What the log took and then lost, [`Losses`]
+//! tell by its tickets; it goes on with what comes after.
 
 mod backlog;
 pub(crate) mod learning;
@@ -135,8 +137,8 @@ struct Appender {
     patience: u64,
     /// Whether the log takes entries, as far as is known.
     takes: bool,
-    /// How many operations it did not take of which no entry tells that it was given.
-    missing: u64,
+    /// How many operations it did not take of which no entry tells that it was given; `None` where there is nothing to tell.
+    missing: Option<u64>,
     durable: Arc<Durable>,
 }
 
@@ -171,7 +173,7 @@ impl Recorder {
             backlog: Backlog::default(),
             patience,
             takes,
-            missing: recording.counters.orphaned.take(),
+            missing: Some(recording.counters.orphaned.take()).filter(|missing| *missing > 0),
         };
         let payload = String::new();
         Recorder { recording, durable, log, flushed: 0, failures_seen: 0, time: None, payload }
@@ -209,7 +211,7 @@ impl Recorder {
 
     /// Whether something is to be tried again ([`Recorder::try_again`]).
     pub fn has_to_retry(&self) -> bool {
-        self.is_full() || !self.log.takes || self.log.missing > 0
+        self.is_full() || !self.log.takes || self.log.missing.is_some()
     }
 
     /// Whether entries wait for memory of the log.
@@ -232,7 +234,7 @@ impl Recorder {
 
     /// Finds out, where a group did not become durable, whether the log goes on: by another group, which may be empty.
     pub fn look_at_failures(&mut self) {
-        self.log.missing += self.durable.told_in_vain.swap(0, Ordering::AcqRel);
+        self.log.tell_of(self.durable.told_in_vain.swap(0, Ordering::AcqRel));
         let failures = self.durable.failures.load(Ordering::Acquire);
         if failures != self.failures_seen && self.log.takes {
             self.failures_seen = failures;
@@ -289,8 +291,8 @@ impl Recorder {
                 Err(error) if error.kind() == ErrorKind::Timeout && !log.is_out_of_patience() => return,
                 Err(error) if error.kind() == ErrorKind::Invalid => {
                     durable.losses.note(log.taken(), log.taken() + 1);
-                    log.backlog.pop();
-                    log.miss(1, &error, recording);
+                    let results = log.backlog.pop();
+                    log.miss(results, &error, recording);
                 }
                 Err(error) => self.give_up(&error),
             }
@@ -310,10 +312,9 @@ impl Recorder {
     /// The log never gets the backlog.
     fn give_up(&mut self, error: &Error) {
         let Recorder { recording, durable, log, .. } = self;
-        let count = log.backlog.len();
         durable.losses.note(log.taken(), log.recorded);
-        log.backlog.clear();
-        log.miss(count, error, recording);
+        let results = log.backlog.clear();
+        log.miss(results, error, recording);
     }
 }
 
@@ -324,10 +325,10 @@ fn gone() -> Error {
 impl Drop for Recorder {
     fn drop(&mut self) {
         let Recorder { recording, log, .. } = self;
-        let held = log.backlog.len();
+        let held = log.backlog.clear();
         recording.counters.unrecorded.add(held);
         recording.counters.untold.add(held);
-        recording.counters.orphaned.add(log.missing + held);
+        recording.counters.orphaned.add(log.missing.unwrap_or(0) + held);
         if !log.takes {
             recording.counters.taking_nothing.subtract(1);
         }
@@ -340,11 +341,12 @@ impl Appender {
         self.recorded - self.backlog.len()
     }
 
-    fn append(&mut self, entry: &Entry<'_>, recording: &Recording) -> Result<(), Unrecorded> {
+    /// Gives the log an entry, which is the result of so many operations.
+    fn append(&mut self, entry: &Entry<'_>, results: u64, recording: &Recording) -> Result<(), Unrecorded> {
         let counters = &recording.counters;
         self.tell_missing(counters);
         if !self.takes {
-            return self.go_without(&Error::unavailable("the log takes no entries"), recording);
+            return self.go_without(results, &Error::unavailable("the log takes no entries"), recording);
         }
         // What came before it goes first.
         if self.backlog.is_empty() {
@@ -358,11 +360,11 @@ impl Appender {
                     counters.waits.add(1);
                     self.backlog.since = self.clock.steady();
                 }
-                Err(error) => return self.go_without(&error, recording),
+                Err(error) => return self.go_without(results, &error, recording),
             }
         }
         self.recorded += 1;
-        self.backlog.push(entry);
+        self.backlog.push(entry, results);
         Ok(())
     }
 
@@ -374,26 +376,35 @@ impl Appender {
         self.producer.as_mut().map_or_else(|| Err(gone()), Producer::flush)
     }
 
-    /// What becomes of an operation that the log did not take.
+    /// What becomes of an entry that the log did not take.
     #[cold]
-    fn go_without(&mut self, error: &Error, recording: &Recording) -> Result<(), Unrecorded> {
-        self.miss(1, error, recording);
+    fn go_without(&mut self, results: u64, error: &Error, recording: &Recording) -> Result<(), Unrecorded> {
+        self.miss(results, error, recording);
         match recording.unrecordable {
             Unrecordable::Pass => Ok(()),
             Unrecordable::Refuse => Err(Unrecorded),
         }
     }
 
-    /// The log did not take so many operations.
+    /// The log did not take something, the results of so many operations.
     fn miss(&mut self, count: u64, error: &Error, recording: &Recording) {
         // What is wrong with one entry is not wrong with the next.
         if error.kind() != ErrorKind::Invalid {
             self.stop_taking(&recording.counters);
+            // Whether or not anything is missing, this is how it is found out that it takes entries again.
+            self.missing.get_or_insert(0);
         }
         recording.warnings.once(Kind::Unrecorded, || format!("an operation could not be recorded: {error}"));
-        self.missing += count;
+        self.tell_of(count);
         recording.counters.unrecorded.add(count);
         recording.counters.untold.add(count);
+    }
+
+    /// So many operations are to be told of besides.
+    fn tell_of(&mut self, count: u64) {
+        if count > 0 {
+            *self.missing.get_or_insert(0) += count;
+        }
     }
 
     fn stop_taking(&mut self, counters: &Counters) {
@@ -407,13 +418,10 @@ impl Appender {
     }
 
     /// Has the log tell how many operations it did not take, if it takes that by now: it takes entries again then. Of a log that failed
-    /// before anything was missing nothing is asked, since it fails for good.
+    /// before anything was not taken nothing is asked, since it fails for good.
     fn tell_missing(&mut self, counters: &Arc<Counters>) {
         // What waits was given a ticket before.
-        if self.missing == 0 || !self.backlog.is_empty() {
-            return;
-        }
-        let missing = self.missing;
+        let Some(missing) = self.missing.filter(|_| self.backlog.is_empty()) else { return };
         let payload = format!("{{\"unrecorded\":{missing}}}");
         let gap = Entry { operation: "gap", payload: Some(payload.as_bytes()), ..Entry::default() };
         match self.try_append(&gap) {
@@ -425,7 +433,7 @@ impl Appender {
             counters.taking_nothing.subtract(1);
         }
         counters.recorded.add(1);
-        (self.recorded, self.missing) = (self.recorded + 1, 0);
+        (self.recorded, self.missing) = (self.recorded + 1, None);
         // By itself, since whoever ends sends nothing else on its way.
         let (durable, of_log) = (self.durable.clone(), counters.clone());
         let told = self.flush().and_then(|receipt| {
@@ -435,7 +443,7 @@ impl Appender {
             })
         });
         if told.is_err() {
-            self.missing += missing;
+            self.missing = Some(missing);
             self.stop_taking(counters);
         }
     }
@@ -494,7 +502,7 @@ impl Record for Recorder {
         if operation.status == Status::Unknown && operation.stage == Stage::Over {
             recording.counters.unknown.add(1);
         }
-        log.append(&entry, recording)
+        log.append(&entry, u64::from(operation.stage == Stage::Over), recording)
     }
 
     fn refused(&mut self, why: RefusedCommand) {
@@ -534,7 +542,7 @@ impl Record for Recorder {
 
     fn missed(&mut self, count: u64) {
         let Recorder { recording, log, .. } = self;
-        log.missing += count;
+        log.tell_of(count);
         recording.counters.unrecorded.add(count);
         recording.counters.untold.add(count);
     }

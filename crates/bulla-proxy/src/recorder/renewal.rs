@@ -38,7 +38,7 @@ impl Recorder {
         self.flushed = log.recorded;
         counters
             .orphaned
-            .add(std::mem::take(&mut log.missing) + durable.told_in_vain.swap(0, Ordering::AcqRel));
+            .add(log.missing.take().unwrap_or(0) + durable.told_in_vain.swap(0, Ordering::AcqRel));
     }
 
     /// Records in another log from now on, once it has let go of the one that it had.
@@ -54,6 +54,8 @@ impl Recorder {
         durable.ticket.fetch_max(log.recorded, Ordering::AcqRel);
         durable.on_its_way.store(false, Ordering::Release);
         *failures_seen = durable.failures.load(Ordering::Acquire);
+        // That it takes entries again has not to be found out.
+        log.missing = log.missing.filter(|missing| *missing > 0);
         if !std::mem::replace(&mut log.takes, true) {
             recording.counters.taking_nothing.subtract(1);
         }

@@ -1,14 +1,15 @@
 //! What an entry says that has no field of its own, and what is told of entries that the log did not take.
 
 use super::*;
-use crate::command::CommandTable;
+use crate::command::{Access, CommandTable};
 use crate::config::Config;
 use crate::session::{Context, Session, Stage, Status, Values};
 use bulla::environment::{AesGcm, Cipher, Environment};
 use bulla::keys::recipients::IdentityFile;
 use bulla::{Init, Log, Options, Query, Reader, Result};
 use bulla_proof::entry::MAX_STRING;
-use bulla_testkit::fault::Faults;
+use bulla_testkit::fault::{Fault, Faults};
+use std::time::Duration;
 
 fn operation() -> Operation<'static> {
     Operation {
@@ -224,4 +225,43 @@ fn a_command_that_says_whose_a_key_is_is_recorded_so_whatever_another_thread_lea
         // Whose it is by then nobody can know.
         assert_eq!(subjects, ["ada", ""], "{meanwhile}");
     }
+}
+
+#[test]
+fn an_operation_counts_as_missing_by_its_result_and_no_intent_does() {
+    let (machine, counters) = (Faults::new(), Arc::<Counters>::default());
+    let (files, keys) = (machine.store("audit"), machine.store("keys"));
+    Init::default().erasure(false).create_in(&files, &keys, &Environment::default()).unwrap();
+    let options = Options::default().memory(64 << 20).writers(1).retries(1000);
+    let options = options.retry_delay(Duration::from_millis(1)).append_timeout(Duration::from_millis(20));
+    let log = Log::open_stores(Arc::new(files), Arc::new(keys), options, Environment::default()).unwrap();
+    let recording = Arc::new(Recording { unrecordable: Unrecordable::Pass, ..recording(&counters) });
+    let clock = Environment::default().clock;
+    let mut recorder = Recorder::new(log.producer().ok(), recording, clock, || {});
+    let key = vec![b'x'; 60 << 10];
+    let target = Target::Key { key: &key, length: key.len() as u64, digest: None, access: Access::Write };
+    let result = Operation { target, ..operation() };
+    let [intent, begun] = [Stage::Intended, Stage::Begun].map(|stage| Operation { stage, ..result });
+    for what_passes in [&[][..], &[intent, begun, result]] {
+        machine.fail_below("audit", Fault::NoSpace);
+        // They wait for memory, for too long.
+        while recorder.is_taking() {
+            match recorder.is_full() {
+                true => recorder.try_again(),
+                false => recorder.record(&intent).unwrap(),
+            }
+        }
+        assert!(!recorder.is_full());
+        what_passes.iter().for_each(|it| recorder.record(it).unwrap());
+        let missing = u64::from(!what_passes.is_empty());
+        assert_eq!((counters.unrecorded.get(), counters.untold.get()), (missing, missing));
+        // Whatever is missing, the log is asked whether it takes entries again.
+        machine.heal();
+        while !recorder.is_taking() {
+            recorder.try_again();
+        }
+    }
+    drop(recorder);
+    log.close().unwrap();
+    assert_eq!(counters.untold.get(), 0);
 }
