@@ -146,15 +146,21 @@ fn a_server_that_wants_certificates_takes_the_proxys_and_no_other() {
     world.start_with(&world.config("", Some(&certificates(&authority)), "")).unwrap();
 }
 
-#[test]
-fn tls_on_both_sides_and_the_header_of_a_configured_peer_stand_together() {
+/// An authority that has certified the proxy, ada, and a server with TLS; where that is to listen, and by which arguments it does.
+fn everybody() -> (Authority, (String, u16), [String; 12]) {
     let authority = Authority::new();
     let (address, port) = free_address();
     authority.certify("server", "the server", std::slice::from_ref(&address));
     authority.certify("proxy", "the proxy", &["127.0.0.1".to_owned()]);
     authority.certify("ada", "ada", &[]);
     let arguments = authority.server(&address, port);
-    let world = World::edged("", None, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    (authority, (address, port), arguments)
+}
+
+#[test]
+fn tls_on_both_sides_and_the_header_of_a_configured_peer_stand_together() {
+    let (authority, (address, port), arguments) = everybody();
+    let world = World::edged("", None, &arguments.each_ref().map(String::as_str));
     let [ca, certificate, key] = ["ca.pem", "proxy.pem", "proxy.key"].map(|name| authority.path(name));
     let upstream = format!(
         "address = \"{address}:{port}\"\n[upstream.tls]\nca = {ca:?}\ncertificate = {certificate:?}\nkey = {key:?}"
@@ -197,15 +203,9 @@ fn everything() -> String {
 
 #[test]
 fn a_proxy_starts_with_the_example_and_every_key_in_it() {
-    let authority = Authority::new();
-    let (address, port) = free_address();
-    authority.certify("server", "the server", std::slice::from_ref(&address));
-    authority.certify("proxy", "the proxy", &["127.0.0.1".to_owned()]);
-    authority.certify("ada", "ada", &[]);
-    let arguments = authority.server(&address, port);
-    let arguments = arguments.iter().map(String::as_str).collect::<Vec<_>>();
+    let (authority, (address, port), arguments) = everybody();
     let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path(), &arguments);
+    let server = RedisServer::start(folder.path(), &arguments.each_ref().map(String::as_str));
     let mut direct = Client::new(UnixStream::connect(server.socket()).unwrap());
     assert_eq!(direct.ask("ACL SETUSER bulla on >secret -@all +command"), "OK");
     std::fs::write(folder.path().join("password"), "secret\n").unwrap();
