@@ -43,6 +43,7 @@ address = "127.0.0.1:{server}"
 scripts = "record"
 patterns = "record"
 whole = "record"
+too_many = "record"
 [limits]
 transaction = 1000000
 kept = "4 MiB"

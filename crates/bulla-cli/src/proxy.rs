@@ -73,7 +73,7 @@ pub(crate) struct Proxy {
     example: bool,
 
     /// Serve nobody: show what would be recorded of what `redis-cli MONITOR` printed (`-`: standard input)
-    #[arg(long, value_name = "CAPTURE", requires = "file")]
+    #[arg(long, value_name = "CAPTURE", requires = "file", conflicts_with = "embedded")]
     dry_run: Option<PathBuf>,
 
     /// At the end, print what was counted as one JSON object; each line on standard error is one, too

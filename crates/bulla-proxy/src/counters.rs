@@ -60,7 +60,9 @@ pub struct Counters {
     pub unrecorded: Counter,
     /// Of these the ones of which no `gap` in the log tells yet.
     pub untold: Counter,
-    /// Of these the ones that nobody is about to tell of at present: whoever had to ended by a defect, or has let go of the log.
+    /// Entries that a log which failed for good was given and that are not known to be durable, and of which no `gap` tells yet.
+    pub lost_at_most: Counter,
+    /// Of `untold` the ones that nobody is about to tell of at present: whoever had to ended by a defect, or has let go of the log.
     pub(crate) orphaned: Counter,
     /// Workers for which the log takes nothing at present.
     pub taking_nothing: Counter,

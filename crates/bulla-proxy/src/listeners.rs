@@ -10,12 +10,15 @@ use crate::settings::Settings;
 use crate::warnings::Kind;
 use crate::worker::Shared;
 use bulla::{Error, ErrorKind, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::fs::Permissions;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::net::{TcpListener, UnixListener, UnixSocket};
 use tokio::sync::{mpsc, watch};
 
@@ -141,7 +144,11 @@ impl Listeners {
 
     async fn accept_unix(&self) -> std::io::Result<Accepted> {
         let Some((unix, _)) = &self.unix else { return std::future::pending().await };
-        let (stream, _) = unix.accept().await?;
+        let accepted = std::future::poll_fn(|context| match unix.poll_accept(context) {
+            Poll::Pending if is_shut(unix) => Poll::Ready(Err(Errno::INVAL.into())),
+            accepted => accepted,
+        });
+        let (stream, _) = accepted.await?;
         Ok(Accepted::Unix(stream.into_std().map_err(std::io::Error::other)?))
     }
 
@@ -152,6 +159,15 @@ impl Listeners {
     fn unix_place(&self) -> String {
         self.unix.as_ref().map_or_else(String::new, |(_, file)| file.0.display().to_string())
     }
+}
+
+/// Whether a socket was shut (shutdown(2), by any process that has it, too), so that nobody comes there any more. Where accept(2) does not
+/// block, one of Unix does not say that: nobody is there, and it is ready for ever.
+fn is_shut(listener: &UnixListener) -> bool {
+    let shut = PollFlags::RDHUP | PollFlags::HUP;
+    let mut looked = [PollFd::new(listener, shut)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut looked, Some(&at_once)).is_ok() && looked[0].revents().intersects(shut)
 }
 
 fn no_more(place: &str, error: &std::io::Error) -> Error {
@@ -212,8 +228,11 @@ mod tests {
     use crate::subject::Learned;
     use crate::warnings::Warnings;
     use bulla::environment::Environment;
+    use rustix::io::dup;
     use rustix::net::{Shutdown, shutdown};
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
+    use std::time::Duration;
 
     /// What accepting needs besides listeners.
     struct Needs {
@@ -266,20 +285,34 @@ mod tests {
         assert!(shared.counters.failed.get() > 0 && shared.counters.accepted.get() == 4);
     }
 
-    #[test]
-    fn a_socket_at_which_nobody_can_come_any_more_ends_the_accepting_and_is_named() {
+    /// Has a socket shut by whoever has it besides, while clients are waited for: what that ends with names the socket's place.
+    fn ends_once_shut(socket: impl FnOnce(&Listeners) -> (OwnedFd, String)) {
         let Needs { config, settings, shared, .. } = &needs();
         let (_stop, stopped) = watch::channel(Ending::NotYet);
         let (serves, _served) = mpsc::unbounded_channel();
         let (place, accepted) = crate::runtime::new().unwrap().block_on(async {
             let listeners = Listeners::bind(config).await.unwrap();
-            // At one that was shut, accept(2) answers EINVAL.
-            shutdown(listeners.tcp.as_ref().unwrap(), Shutdown::Both).unwrap();
-            let place = listeners.tcp_place();
-            (place, listeners.accept(&[serves], settings.clone(), shared.clone(), stopped).await)
+            let (socket, place) = socket(&listeners);
+            let workers = [serves];
+            let accepting = listeners.accept(&workers, settings.clone(), shared.clone(), stopped);
+            let accepting = tokio::time::timeout(Duration::from_secs(10), accepting);
+            let (accepted, ()) =
+                tokio::join!(accepting, async { shutdown(&socket, Shutdown::Both).unwrap() });
+            (place, accepted.expect("it goes on, though nobody can come"))
         });
         let error = accepted.unwrap_err();
         assert!(error.kind() == ErrorKind::Unavailable && error.to_string().contains(&place), "{error}");
         assert_eq!(shared.counters.not_accepted.get(), 0);
+    }
+
+    #[test]
+    fn a_socket_at_which_nobody_can_come_any_more_ends_the_accepting_and_is_named() {
+        // accept(2) answers EINVAL.
+        ends_once_shut(|listeners| (dup(listeners.tcp.as_ref().unwrap()).unwrap(), listeners.tcp_place()));
+        // It answers EAGAIN, though the socket is ready.
+        ends_once_shut(|listeners| {
+            let (unix, _) = listeners.unix.as_ref().unwrap();
+            (dup(unix).unwrap(), listeners.unix_place())
+        });
     }
 }

@@ -113,6 +113,7 @@ impl Logs {
         begin(&log, state.lost)?;
         state.log = Some(log);
         state.lost = 0;
+        counters.lost_at_most.take();
         state.failure = None;
         Ok(())
     }
@@ -133,7 +134,9 @@ impl State {
         let given = counters.recorded.get();
         // Of what was lost inside, the log has gaps that tell.
         let known = telemetry.entries + telemetry.lost;
-        self.lost += (given - self.given_before).saturating_sub(known);
+        let lost = (given - self.given_before).saturating_sub(known);
+        self.lost += lost;
+        counters.lost_at_most.add(lost);
         self.given_before = given;
         self.held = held;
         self.failure = closed.err();

@@ -121,6 +121,11 @@ impl Observation {
             counters.untold.get(),
         ));
         metrics.push(gauge(
+            "bulla_proxy_lost_at_most",
+            "Entries that a log which failed for good had taken and may have lost, and of which no entry `gap` tells yet.",
+            counters.lost_at_most.get(),
+        ));
+        metrics.push(gauge(
             "bulla_proxy_log_failed",
             "1 while the log has failed for good and is not opened again, else 0.",
             counters.log_failed.get(),
@@ -190,6 +195,17 @@ impl Observation {
             ),
         ];
         metrics.extend(gauges.map(|(name, help, value)| gauge(name, help, value)));
+        metrics.push(gauge(
+            "bulla_log_pending_entries",
+            "Entries that were accepted and are not durable yet.",
+            log.queues.pending_entries,
+        ));
+        metrics.push(Metric {
+            name: "bulla_log_lag_seconds",
+            help: "Age of the oldest entry that was accepted and is not durable yet; 0 where there is none.",
+            labels: &[],
+            value: Value::Gauge(log.queues.lag.as_secs_f64()),
+        });
     }
 }
 
@@ -342,14 +358,17 @@ mod tests {
     use crate::config::Config;
     use crate::metrics::{exposition, format};
     use crate::settings::Lasting;
-    use bulla::{Init, Log, Options};
+    use bulla::environment::Environment;
+    use bulla::{Entry, Init, Log, Options};
+    use bulla_testkit::Memory;
 
     #[test]
     fn what_is_told_is_what_every_reader_of_the_format_takes_and_nothing_is_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let directory = folder.path().join("audit");
-        Init::default().create(&directory).unwrap();
-        let log = Log::open(&directory, Options::default()).unwrap();
+        let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
+        Init::default().erasure(false).create_in(&*store, &*keys, &Environment::default()).unwrap();
+        // Nothing becomes durable by itself.
+        let log = Log::open_stepped(store, keys, Options::default(), Environment::default()).unwrap();
+        log.producer().unwrap().append(&Entry::new("read", "here")).unwrap();
         let counters = Arc::<Counters>::default();
         let learned = Arc::new(Learned::new(1 << 20));
         let lasting = Lasting {
@@ -365,13 +384,16 @@ mod tests {
         let observation =
             Observation::new((counters.clone(), learned), Arc::new(Current::new(&log)), settings, stopped);
         counters.refused_command(RefusedCommand::Limit).add(7);
+        counters.lost_at_most.add(9);
         let samples = format::read(&exposition(&observation.metrics())).unwrap();
         for why in RefusedCommand::ALL {
             let series = format!("bulla_proxy_refused_commands_total{{reason=\"{}\"}}", why.name());
             let expected = if why == RefusedCommand::Limit { 7.0 } else { 0.0 };
             assert_eq!(samples[&series], expected, "{series}");
         }
-        assert!(samples.contains_key("bulla_log_durable_total"));
+        assert_eq!(samples["bulla_proxy_lost_at_most"], 9.0);
+        assert_eq!((samples["bulla_log_durable_total"], samples["bulla_log_pending_entries"]), (0.0, 1.0));
+        assert!(samples["bulla_log_lag_seconds"] > 0.0, "{samples:?}");
         assert_eq!(observation.ready(), Ok(()));
         log.close().unwrap();
         assert_eq!(observation.ready(), Err("the log takes no entries".to_owned()));

@@ -271,4 +271,7 @@ fn what_cannot_be_embedded_is_refused_and_said_why() {
     let ran = bulla(&words).exits(exit::USAGE);
     assert!(ran.err.contains("where this directory was moved"), "{ran:?}");
     bulla(["proxy", "proxy.toml", "--embedded", "trial"]).exits(exit::USAGE);
+    // A dry run is of a configuration.
+    let ran = bulla(arguments!["proxy", "--embedded", place.audit(), "--dry-run", "-"]).exits(exit::USAGE);
+    assert!(ran.err.contains("'--embedded [<DIR>]' cannot be used with '--dry-run <CAPTURE>'"), "{ran:?}");
 }

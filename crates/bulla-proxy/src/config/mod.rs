@@ -173,7 +173,7 @@ pub struct Policy {
     pub whole: Treatment,
     /// Commands of which the server does not say where their keys are.
     pub undescribed: Treatment,
-    /// Commands with more arguments than are kept.
+    /// Commands with more arguments, or longer keys, than are kept.
     pub too_many: Treatment,
     /// What administers the server.
     pub administrative: Treatment,
@@ -188,7 +188,7 @@ pub struct Limits {
     pub pipeline: usize,
     /// Commands of one transaction.
     pub transaction: usize,
-    /// Bytes that are kept of one command, and of one reply.
+    /// Bytes that are kept of the keys of one command, of everything else in it, and of one reply.
     pub kept: usize,
     /// Arguments or values that are kept of one command, or of one reply.
     pub kept_items: usize,

@@ -300,7 +300,7 @@ fn policy(mut table: Table<'_>) -> Result<Policy, ConfigError> {
         patterns: class("patterns", Treatment::Refuse)?,
         whole: class("whole", Treatment::Refuse)?,
         undescribed: class("undescribed", Treatment::Record)?,
-        too_many: class("too_many", Treatment::Record)?,
+        too_many: class("too_many", Treatment::Refuse)?,
         administrative: class("administrative", Treatment::Record)?,
     })
 }

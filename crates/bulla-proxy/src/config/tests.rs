@@ -113,7 +113,7 @@ fn what_is_said_is_what_counts() {
         (Unknowable::Pattern, Treatment::Refuse),
         (Unknowable::Whole, Treatment::Refuse),
         (Unknowable::Undescribed, Treatment::Record),
-        (Unknowable::TooMany, Treatment::Record),
+        (Unknowable::TooMany, Treatment::Refuse),
     ];
     assert!(classes.iter().all(|(class, treatment)| policy.of(*class) == *treatment));
     assert_eq!(policy.administrative, Treatment::Refuse);

@@ -1,7 +1,7 @@
 //! The payload of an entry: what of an operation has no field of its own.
 
 use crate::command::Unknowable;
-use crate::resp::Kind;
+use crate::resp::{Kind, Node};
 use crate::session::{Operation, Stage, Target, Values};
 use crate::subject::form::uncut;
 use std::fmt::Write;
@@ -98,8 +98,11 @@ fn values(values: Values<'_>, most: usize, payload: &mut String) {
         }
         Values::Told(reply, from, to) => {
             missing = reply.count() > reply.nodes().len() as u64;
+            // A status by itself (`OK`) is the server's word, and nothing that it stores.
+            let is_status = |node: &Node| to == from + 1 && node.kind == Kind::Simple;
             for node in reply.nodes().get(from..to).unwrap_or_default() {
-                if !node.is_aggregate() && !matches!(node.kind, Kind::Null | Kind::Error) {
+                let is_value = !node.is_aggregate() && !matches!(node.kind, Kind::Null | Kind::Error);
+                if is_value && !is_status(node) {
                     value(reply.text(node), node.length);
                 }
             }

@@ -22,6 +22,8 @@ pub struct Requests {
     state: State,
     /// So many of the next bytes of the argument at hand are kept.
     keep: usize,
+    /// So many bytes are kept of those arguments of the command at hand that may be keys, the one at hand counted in full.
+    keys: usize,
     /// Of the argument at hand, where it is wanted.
     digest: Option<Digesting>,
     /// What a keyed digest begins as.
@@ -63,13 +65,14 @@ pub const SHORT: u64 = 64;
 type Keep<'a> = &'a dyn Fn(&Arguments, u64, u64) -> (usize, Digest);
 
 impl Requests {
-    /// Keeps no more than `limits` of a command. Digests of what is longer than what is kept are under `key`.
+    /// Keeps no more than `limits` of a command, of bytes as many of what may be keys and as many of everything else. Digests of what is longer than what is kept are under `key`.
     pub fn new(limits: Limits, key: [u8; 32]) -> Self {
         Requests {
             limits,
             arguments: Arguments::default(),
             state: State::Between,
             keep: 0,
+            keys: 0,
             digest: None,
             keyed: <Hmac<Sha256> as KeyInit>::new_from_slice(&key).expect("HMAC takes any key"),
             line: Vec::new(),
@@ -296,10 +299,17 @@ impl Requests {
         if arguments.items.len() == self.limits.items {
             return;
         }
+        if arguments.items.is_empty() {
+            self.keys = 0;
+        }
         let (wanted, digest) = keep(arguments, arguments.arrived, length);
-        let left = self.limits.bytes.saturating_sub(arguments.bytes.len());
+        // Of what may be a key a digest is wanted. Values take no room from keys.
+        let is_key = digest == Digest::OfCut;
+        let taken = if is_key { self.keys } else { arguments.bytes.len() - self.keys };
+        let left = self.limits.bytes.saturating_sub(taken);
         let room = if length <= SHORT { wanted } else { wanted.min(left) };
         self.keep = room.min(usize::try_from(length).unwrap_or(usize::MAX));
+        self.keys += if is_key { self.keep } else { 0 };
         self.digest = match digest {
             Digest::None => None,
             Digest::OfCut => ((self.keep as u64) < length).then(|| Digesting::Keyed(self.keyed.clone())),

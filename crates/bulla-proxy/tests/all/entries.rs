@@ -171,7 +171,8 @@ fn what_a_script_is_named_by_is_told_and_keys_beyond_those_that_are_listed_have_
 
 #[test]
 fn values_are_recorded_where_that_is_asked_for_and_no_one_elses() {
-    let world = World::of_workers(1, "record_values = \"1 KiB\"", RULES, &[]);
+    let tables = format!("{RULES}\n[policy]\nwhole = \"record\"");
+    let world = World::of_workers(1, "record_values = \"1 KiB\"", &tables, &[]);
     let mut client = world.connect();
     let long = "x".repeat(2000);
     client.command(&[b"SET", b"user:1:a", b"\xffsecret\""]).told();
@@ -189,6 +190,8 @@ fn values_are_recorded_where_that_is_asked_for_and_no_one_elses() {
         "SADD user:1:s p",
         "SADD user:2:s q",
         "SUNION user:1:s user:2:s",
+        "WATCH user:1:a",
+        "MIGRATE 127.0.0.1 1 user:1:nothing 0 100 COPY",
     ] {
         client.ask(line);
     }
@@ -217,6 +220,10 @@ fn values_are_recorded_where_that_is_asked_for_and_no_one_elses() {
         (serde_json::json!(["p"]), false),
         (serde_json::json!(["q"]), false),
         // What both have could not be erased with either.
+        (none.clone(), false),
+        (none.clone(), false),
+        // `OK` and `NOKEY` are the server's words.
+        (none.clone(), false),
         (none.clone(), false),
         (none, false),
     ];

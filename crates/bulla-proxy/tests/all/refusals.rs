@@ -23,6 +23,35 @@ fn refusals_stand_in_their_place_and_abort_transactions() {
     assert_eq!(plain(&world.entries()), expected);
 }
 
+/// Whoever could, would read what is somebody's without an entry that says so.
+#[test]
+fn a_key_behind_more_than_is_kept_is_read_by_nobody() {
+    let world = World::new("", "[[rules]]\nkey = \"user:{subject}\"", &[]);
+    let mut client = world.connect();
+    assert_eq!(client.ask("SET user:ada secret"), "OK");
+    let behind = |others: usize, key: &str| {
+        let mut words = vec![key.as_bytes(); others + 1];
+        words[0] = b"MGET";
+        words.push(b"user:ada");
+        words.into_iter().map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    let mut ask = |words: &[Vec<u8>]| {
+        let words = words.iter().map(Vec::as_slice).collect::<Vec<_>>();
+        client.command(&words).told()
+    };
+    assert!(ask(&behind(4094, "none")).ends_with(" secret"));
+    let refused = ask(&behind(4095, "none"));
+    assert!(refused.contains("(`policy.too_many`)"), "{refused}");
+    // One of which the beginning has gone to the server is not carried out either.
+    let long = "n".repeat(100);
+    let refused = ask(&behind(4095, &long));
+    assert!(refused.contains("(`policy.too_many`)"), "{refused}");
+    assert_eq!(client.told(), "the end");
+    let entries = world.entries();
+    let of_ada = entries.iter().filter(|entry| entry.contains(" user:ada ")).count();
+    assert_eq!((of_ada, entries.len()), (2, 2 + 4094));
+}
+
 #[test]
 fn replies_that_are_not_wanted_do_not_come() {
     let world = World::new("", "", &[]);

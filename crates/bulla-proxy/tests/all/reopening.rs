@@ -144,6 +144,21 @@ fn all_that_passed_unrecorded_is_told_together_each_time() {
 }
 
 #[test]
+fn how_many_entries_may_be_lost_is_counted_until_the_gap_tells_of_them() {
+    let it = Reopening::new("async", |config| config);
+    assert_eq!(it.asks("SET a 1"), "OK");
+    it.fail(Fault::WriteFails);
+    wait_until(|| it.told.lock().unwrap().iter().filter(|kind| **kind == Kind::LogFailed).count() == 2);
+    let lost = it.counters.lost_at_most.get();
+    assert!(lost > 0, "what the log failed at was some entry");
+    it.mend();
+    assert_eq!(it.counters.lost_at_most.get(), 0);
+    let entries = it.end();
+    let gap = entries.iter().find(|entry| entry.starts_with("gap ")).unwrap();
+    assert_eq!(missing(gap)[1], lost, "{entries:?}");
+}
+
+#[test]
 fn a_proxy_that_ends_before_its_log_can_be_opened_again_does_so_at_once() {
     let mut it = Reopening::new("before-reply", |config| config);
     assert_eq!(it.asks("SET a 1"), "OK");

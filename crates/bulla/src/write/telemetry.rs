@@ -120,6 +120,14 @@ pub struct Queues {
     pub in_flight_bytes: u64,
     /// Sealed frames that wait to be committed.
     pub sealed_frames: u64,
+    /// Entries that were accepted and that no sync has covered yet: at most so many are lost where the process is killed now, in
+    /// mode `os` where the machine is.
+    pub pending_entries: u64,
+    /// The age of the oldest of them, zero where there is none. It is never less than that: no clock is asked for an entry, so it is
+    /// more by what passed since its producer's buffer was looked at before, which is when that was new, at a flush, or after
+    /// `linger`, which is up to 40 times as long where little happens. Zero always on a clock that has no steady time.
+    #[serde(serialize_with = "nanoseconds")]
+    pub lag: Duration,
 }
 
 fn nanoseconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {

@@ -12,7 +12,7 @@ use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 use stage::block_size::BlockOutcome;
 use stage::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
-use stage::queue::{AssignFrames, Batch, Bounds, NoSpace, ProducerId, StagingQueue, Wait, Work};
+use stage::queue::{AssignFrames, Batch, Bounds, NoSpace, ProducerId, StagingQueue, Steady, Wait, Work};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ROW: usize = ROW_PREFIX + 1;
@@ -39,10 +39,14 @@ impl AssignFrames for Count {
         self.in_flight < self.limit
     }
 
-    fn block(&mut self, entries: u64, bytes: usize) -> u64 {
+    fn block(&mut self, entries: u64, bytes: usize, _: Steady) -> u64 {
         self.in_flight += bytes;
         self.next += entries;
         self.next - entries
+    }
+
+    fn now(&self) -> Steady {
+        0
     }
 }
 

@@ -1,11 +1,13 @@
 //! What a log tells of itself is what was done.
 
 use crate::workshop::Workshop;
-use bulla::{Durability, Entry, ErrorKind, Init, Log, Options, Step};
+use bulla::environment::{AesGcm, Cipher, Clock, Environment, Interrupt};
+use bulla::{Durability, Entry, Error, ErrorKind, Init, Log, Options, Result, Step};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::entry::MAX_STRING;
 use bulla_testkit::fault::{Fault, Faults};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 /// A few entries fill a segment.
@@ -108,4 +110,160 @@ fn a_segment_that_is_given_up_is_counted() {
     let after = log.telemetry();
     assert_eq!((after.abandoned - before.abandoned, after.segments - before.segments), (1, 1));
     assert_eq!(after.entries, 1);
+}
+
+/// A clock that says what it is told, in seconds.
+#[derive(Default)]
+struct Hand(AtomicU64);
+
+impl Clock for Hand {
+    fn now(&self) -> i64 {
+        0
+    }
+
+    fn wait(&self, _: Duration, _: &Interrupt) {}
+
+    fn steady(&self) -> u64 {
+        self.0.load(SeqCst) * 1_000_000_000
+    }
+}
+
+/// AES-GCM that refuses to seal while it is told to: the log loses the block.
+#[derive(Default)]
+struct Refusing(AtomicBool);
+
+impl Cipher for Refusing {
+    fn seal(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
+        match self.0.load(SeqCst) {
+            true => Err(Error::unavailable("the cipher refuses, as the test wants it")),
+            false => AesGcm.seal(key, frame, additional, text),
+        }
+    }
+
+    fn open(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
+        AesGcm.open(key, frame, additional, text)
+    }
+}
+
+/// A log without threads, with its clock and cipher.
+struct Stepped {
+    log: Log,
+    clock: Arc<Hand>,
+    cipher: Arc<Refusing>,
+}
+
+impl Stepped {
+    fn new(durability: Durability) -> Stepped {
+        let machine = Faults::new();
+        let (log, keys) = (Arc::new(machine.store("audit")), Arc::new(machine.store("audit.keys")));
+        let (clock, cipher) = (Arc::<Hand>::default(), Arc::<Refusing>::default());
+        let environment =
+            Environment { clock: clock.clone(), cipher: cipher.clone(), ..Environment::default() };
+        Init::default().erasure(false).create_in(&*log, &*keys, &environment).unwrap();
+        let log = Log::open_stepped(log, keys, small().durability(durability), environment).unwrap();
+        Stepped { log, clock, cipher }
+    }
+
+    /// Takes steps at a time.
+    fn at(&self, second: u64, steps: &[Step]) {
+        self.clock.0.store(second, SeqCst);
+        for step in steps {
+            self.log.step(*step).unwrap();
+        }
+    }
+
+    /// How many entries are not durable at a time, and how many seconds the oldest of them is old, at most.
+    fn behind(&self, second: u64) -> (u64, u64) {
+        self.at(second, &[]);
+        let queues = self.log.telemetry().queues;
+        assert_eq!(queues.lag.subsec_nanos(), 0);
+        (queues.pending_entries, queues.lag.as_secs())
+    }
+}
+
+fn here<'a>() -> Entry<'a> {
+    Entry::new("read", "here")
+}
+
+#[test]
+fn how_far_behind_the_log_is_is_told_from_the_append_to_the_sync() {
+    let it = Stepped::new(Durability::Interval(Duration::from_secs(1)));
+    assert_eq!(it.behind(9), (0, 0));
+    it.at(10, &[]);
+    let mut producer = it.log.producer().unwrap();
+    producer.append(&here()).unwrap();
+    it.at(12, &[]);
+    producer.append(&here()).unwrap();
+    assert_eq!(it.behind(13), (2, 3), "in the producer's buffer");
+    it.at(14, &[Step::Linger]);
+    assert_eq!(it.behind(15), (2, 5), "in the queue");
+    it.at(16, &[Step::Seal]);
+    producer.append(&here()).unwrap();
+    assert_eq!(it.behind(17), (3, 7), "sealed, and one more in the buffer");
+    it.at(18, &[Step::Commit]);
+    assert_eq!(it.behind(19), (3, 9), "written");
+    it.at(20, &[Step::Sync]);
+    // The third came at 16. That it did not come before 14 is what is known.
+    assert_eq!(it.behind(21), (1, 7), "the others are durable");
+    it.at(22, &[Step::Linger, Step::Seal, Step::Commit]);
+    assert_eq!(it.behind(23), (1, 9));
+    it.at(24, &[Step::Sync]);
+    assert_eq!(it.behind(25), (0, 0));
+    assert_eq!(it.log.acknowledged(), 3);
+}
+
+#[test]
+fn the_oldest_entry_counts_whichever_producer_appended_it_and_however_large_it_is() {
+    let it = Stepped::new(Durability::Group);
+    let all = [Step::Linger, Step::Seal, Step::Commit];
+    let (mut one, mut other) = (it.log.producer().unwrap(), it.log.producer().unwrap());
+    it.at(1, &[]);
+    one.append(&here()).unwrap();
+    it.at(2, &[]);
+    other.append(&here()).unwrap();
+    // What one has in its buffer is older than what the other gave.
+    let _receipt = other.flush().unwrap();
+    it.at(3, &[Step::Seal, Step::Commit]);
+    assert_eq!(it.behind(4), (1, 3));
+    it.at(5, &all);
+    assert_eq!(it.behind(6), (0, 0));
+    // It does not fit a buffer.
+    let large = vec![7; 1 << 20];
+    one.append(&here().payload(&large)).unwrap();
+    assert_eq!(it.behind(8), (1, 2));
+    it.at(9, &all);
+    assert_eq!(it.behind(10), (0, 0));
+    assert_eq!(it.log.acknowledged(), 3);
+}
+
+#[test]
+fn what_a_gap_tells_of_is_awaited_no_longer() {
+    let it = Stepped::new(Durability::Group);
+    let mut producer = it.log.producer().unwrap();
+    producer.append(&here()).unwrap();
+    it.cipher.0.store(true, SeqCst);
+    it.at(1, &[Step::Linger, Step::Seal]);
+    assert_eq!(it.behind(2), (1, 2));
+    it.at(3, &[Step::Commit]);
+    assert_eq!((it.behind(4), it.log.lost()), ((0, 0), 1));
+}
+
+#[test]
+fn what_nothing_takes_stays_behind_and_grows_old() {
+    let machine = Faults::new();
+    let (log, keys) = (Arc::new(machine.store("audit")), Arc::new(machine.store("audit.keys")));
+    let clock = Arc::<Hand>::default();
+    let environment = Environment { clock: clock.clone(), ..Environment::default() };
+    Init::default().erasure(false).create_in(&*log, &*keys, &environment).unwrap();
+    let log = Log::open_stepped(log, keys, small().retries(0), environment).unwrap();
+    let mut producer = log.producer().unwrap();
+    producer.append(&here()).unwrap();
+    log.step(Step::Linger).unwrap();
+    log.step(Step::Seal).unwrap();
+    machine.fail_below("audit", Fault::NameFails);
+    machine.fail_below("audit", Fault::WriteFails);
+    log.step(Step::Commit).unwrap_err();
+    clock.0.store(60, SeqCst);
+    let queues = log.telemetry().queues;
+    assert_eq!((queues.pending_entries, queues.lag), (1, Duration::from_secs(60)));
 }

@@ -336,6 +336,41 @@ fn a_short_key_is_kept_whatever_stands_before_it_and_a_long_one_that_is_not_is_t
 }
 
 #[test]
+fn long_values_take_no_room_from_long_keys() {
+    let table = CommandTable::pinned();
+    let keep = |so_far: &Arguments, index: u64, length: u64| {
+        let digest = if table.may_be_key(so_far, index) { Digest::OfCut } else { Digest::None };
+        (usize::try_from(length).unwrap(), digest)
+    };
+    let limits = Limits { bytes: 1000, ..ALL };
+    let (value, key, other) = ("v".repeat(900), "a".repeat(400), "b".repeat(500));
+    let arguments = parse(&words(&format!("mset {key} {value} {other} {value}")), limits, keep);
+    assert_eq!(told(&table.effect(&arguments)), "1w 3w");
+    let kept = |index| arguments.get(index).unwrap().len();
+    assert_eq!((1..5).map(kept).collect::<Vec<_>>(), [400, 900, 500, 100 - "mset".len()]);
+    // Nor is what one command had of either counted for the next one.
+    let mut requests = Requests::new(limits, [0; 32]);
+    for key in [&key, &other, &value] {
+        assert!(requests.next(&encode(&["set", key, &value]), keep).unwrap().complete);
+        assert!(requests.arguments().is_whole(1) && requests.arguments().is_whole(2));
+    }
+}
+
+#[test]
+fn a_command_of_one_key_may_have_any_number_of_values() {
+    let table = CommandTable::pinned();
+    let limits = Limits { items: 64, ..ALL };
+    let keep = |_: &Arguments, _: u64, length: u64| (usize::try_from(length).unwrap(), Digest::None);
+    for line in
+        ["sadd k", "rpush k", "zadd k", "hset k", "hmget k", "geoadd k", "xadd k *", "pfadd k", "srem k"]
+    {
+        let many = vec!["1"; 999];
+        let effect = table.effect(&parse(&[words(line), many].concat(), limits, keep));
+        assert_eq!((effect.unknowable, effect.keys[0].argument), (None, 1), "{line}");
+    }
+}
+
+#[test]
 fn what_a_common_command_does_is_told_without_a_look_at_the_allocator() {
     let table = CommandTable::pinned();
     for line in [

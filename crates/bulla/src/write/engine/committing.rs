@@ -14,7 +14,7 @@ use super::locks::{Rank, RankedMutex};
 use super::progress::EntryCounts;
 use crate::format::sealed::Sealed;
 use crate::write::commit::Committer;
-use crate::write::stage::queue::StagedPosition;
+use crate::write::stage::queue::{StagedPosition, Steady};
 use crate::write::telemetry::timed;
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Result;
@@ -24,8 +24,18 @@ use std::sync::Condvar;
 /// A frame that was sealed and is to be committed.
 pub(crate) struct SealedFrame {
     pub(super) frame: Sealed,
-    /// Of a block: the bytes of rows that are no longer in flight once it is committed, and the position of its last slice.
-    pub(super) staged: Option<(usize, StagedPosition)>,
+    /// Of a block.
+    pub(super) staged: Option<Staged>,
+}
+
+/// What a block was in the staging queue.
+pub(crate) struct Staged {
+    /// Bytes of rows, which are no longer in flight once it is committed.
+    pub(super) bytes: usize,
+    /// The position of its last slice.
+    pub(super) last: StagedPosition,
+    /// None of its entries is older.
+    pub(super) since: Steady,
 }
 
 /// What the committing thread is given to do.
@@ -158,8 +168,8 @@ impl Reached {
     fn with(mut self, frames: &[SealedFrame]) -> Self {
         for sealed in frames {
             self.entries.add(&sealed.frame.commitment);
-            if let Some((_, last)) = sealed.staged {
-                self.position = last;
+            if let Some(staged) = &sealed.staged {
+                self.position = staged.last;
             }
         }
         self
@@ -172,11 +182,13 @@ pub(crate) struct Committing {
     /// What was committed, and what of it a sync has covered.
     committed: Reached,
     synced: Reached,
+    /// No entry that was committed and that no sync has covered is older; `None` where there is none.
+    unsynced: Option<Steady>,
 }
 
 impl Committing {
     pub(super) fn new(committer: Committer) -> Self {
-        Committing { committer, committed: Reached::default(), synced: Reached::default() }
+        Committing { committer, committed: Reached::default(), synced: Reached::default(), unsynced: None }
     }
 }
 
@@ -217,7 +229,9 @@ impl Engine {
     }
 
     fn commit_group(&self, committing: &mut Committing, group: Vec<SealedFrame>) -> Result<()> {
-        let staged = group.iter().filter_map(|sealed| sealed.staged.map(|(bytes, _)| bytes)).sum();
+        let staged = || group.iter().filter_map(|sealed| sealed.staged.as_ref());
+        let (blocks, bytes) = (staged().count(), staged().map(|staged| staged.bytes).sum());
+        let since = staged().map(|staged| staged.since).min();
         let first = group.first().map_or(0, |sealed| sealed.frame.commitment.frame);
         let end = group.last().map_or(0, |sealed| sealed.frame.commitment.frame + 1);
         let (before, after) = (committing.committed, committing.committed.with(&group));
@@ -228,13 +242,13 @@ impl Engine {
             committing.committed = after;
         }
         match committing.committer.synced() {
-            synced if synced >= end => committing.synced = after,
+            synced if synced >= end => (committing.synced, committing.unsynced) = (after, None),
             // An epoch begins, and the segment before it was synced.
-            synced if synced >= first => committing.synced = before,
-            _ => {}
+            synced if synced >= first => (committing.synced, committing.unsynced) = (before, since),
+            _ => committing.unsynced = committing.unsynced.into_iter().chain(since).min(),
         }
         self.deliver(committing);
-        self.progress.synced(committing.synced.entries);
+        self.progress.synced(committing.synced.entries, committing.unsynced);
         if committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
             // Somebody may have asked for a checkpoint while none could cover what they had in mind, before the event of an
             // abandoned segment was durable.
@@ -242,7 +256,7 @@ impl Engine {
         }
         let (events, full) = (committing.committer.take_events(), committing.committer.became_full());
         let requested = self.staging.with_sequencer(|sequencer| {
-            sequencer.committed(staged);
+            sequencer.committed(blocks, bytes);
             events.into_iter().for_each(|event| drop(sequencer.request_event(event)));
             match full {
                 true => sequencer.request_epoch(&*self.environment.random),
@@ -265,10 +279,10 @@ impl Engine {
     pub(super) fn sync(&self, committing: &mut Committing) -> Result<bool> {
         let synced = self.require_in_place().and_then(|()| committing.committer.sync());
         if synced.is_ok() {
-            committing.synced = committing.committed;
+            (committing.synced, committing.unsynced) = (committing.committed, None);
         }
         self.deliver(committing);
-        self.progress.synced(committing.synced.entries);
+        self.progress.synced(committing.synced.entries, committing.unsynced);
         let events = committing.committer.take_events();
         if !events.is_empty() {
             self.staging.with_sequencer(|sequencer| {

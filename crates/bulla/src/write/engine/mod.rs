@@ -161,8 +161,8 @@ impl Engine {
         let (after, start) = ((recovered.chain, recovered.terms, recovered.holds), recovered.start);
         let committer = Committer::new(log.clone(), waiting, policy, after, start, recovered.adopted)?;
         let (next_frame, next_entry) = (recovered.next_frame, recovered.next_entry);
-        let mut sequencer =
-            Sequencer::new(config.clone(), next_frame, next_entry, tuning.in_flight, &*environment.random)?;
+        let given = (environment.clock.clone(), &*environment.random);
+        let mut sequencer = Sequencer::new(config.clone(), next_frame, next_entry, tuning.in_flight, given)?;
         for event in recovered.events {
             sequencer.request_event(event);
         }

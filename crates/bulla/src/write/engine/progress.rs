@@ -9,7 +9,7 @@
 use super::locks::{Rank, RankedMutex};
 use super::sequencer::AssignedFrame;
 use crate::format::config::allowed::AllowedConfig;
-use crate::write::stage::queue::StagedPosition;
+use crate::write::stage::queue::{StagedPosition, Steady};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
@@ -35,12 +35,15 @@ pub(crate) struct EntryCounts {
     pub(crate) kept: u64,
     /// Those before the first that is in a gap.
     pub(crate) prefix: u64,
+    /// Those that are in blocks, and those that a gap tells of.
+    pub(crate) settled: u64,
     gap: bool,
 }
 
 impl EntryCounts {
     /// Counts the entries of the next frame.
     pub(super) fn add(&mut self, frame: &Commitment) {
+        self.settled += frame.entries;
         match frame.kind {
             FrameKind::Block => {
                 self.kept += frame.entries;
@@ -58,6 +61,8 @@ struct State {
     checkpointed: StagedPosition,
     /// The entries that a sync has covered.
     entries: EntryCounts,
+    /// No entry that was committed and that no sync has covered is older; `None` where there is none.
+    unsynced: Option<Steady>,
     /// How many frames were committed.
     committed: u64,
     /// The tree that the published checkpoint covers.
@@ -113,6 +118,7 @@ impl Progress {
             durable: 0,
             checkpointed: 0,
             entries: EntryCounts::default(),
+            unsynced: None,
             committed: 0,
             published,
             terms,
@@ -143,9 +149,13 @@ impl Progress {
         self.tell_waiting();
     }
 
-    /// A sync has covered these entries.
-    pub(super) fn synced(&self, entries: EntryCounts) {
-        let before = std::mem::replace(&mut self.state.lock().entries, entries);
+    /// A sync has covered these entries. Of those that were committed and that none has covered none is older than `unsynced`.
+    pub(super) fn synced(&self, entries: EntryCounts, unsynced: Option<Steady>) {
+        let before = {
+            let mut state = self.state.lock();
+            state.unsynced = unsynced;
+            std::mem::replace(&mut state.entries, entries)
+        };
         if entries.prefix > before.prefix {
             let teller = self.teller.lock().unwrap_or_else(PoisonError::into_inner).clone();
             teller.iter().for_each(|tell| tell(entries.prefix));
@@ -232,6 +242,12 @@ impl Progress {
     /// The entries that are durable, of those that were appended since the log was opened.
     pub(crate) fn entries(&self) -> EntryCounts {
         self.state.lock().entries
+    }
+
+    /// The same, and the date that none of those which were committed and are not durable is older than.
+    pub(super) fn entries_and_unsynced(&self) -> (EntryCounts, Option<Steady>) {
+        let state = self.state.lock();
+        (state.entries, state.unsynced)
     }
 
     /// Waits until the frame that `frame` comes to name is committed.

@@ -5,7 +5,7 @@
 //! failure, as a full disk is, and costs nothing that may be acknowledged.
 
 use super::Engine;
-use super::committing::SealedFrame;
+use super::committing::{SealedFrame, Staged};
 use super::grouping;
 use super::locks::Rank;
 use super::sequencer::{Control, FrameAssignment};
@@ -72,7 +72,7 @@ impl Engine {
                     count(&self.meter.row_bytes, batch.bytes as u64);
                 }
                 let gathered = gather(&mut frame, &assignment);
-                let staged = Some((batch.bytes, batch.last));
+                let staged = Some(Staged { bytes: batch.bytes, last: batch.last, since: batch.since });
                 let (body, dictionaries) = match self.tuning.block_size_chosen {
                     true => (usize::MAX, 0),
                     false => (frame.body.len(), account.dictionaries),

@@ -7,8 +7,8 @@
 use crate::format::config::LogConfig;
 use crate::format::event::Event;
 use crate::format::sealed::FrameNumbers;
-use crate::write::stage::queue::AssignFrames;
-use bulla_crypto::environment::Random;
+use crate::write::stage::queue::{AssignFrames, Steady};
+use bulla_crypto::environment::{Clock, Random};
 use bulla_crypto::epoch::{EpochKeys, EpochSecret};
 use bulla_store::Result;
 use std::collections::VecDeque;
@@ -49,6 +49,9 @@ pub(crate) struct Sequencer {
     /// Bytes of rows numbered and not yet committed, and their bound.
     in_flight: usize,
     limit: usize,
+    /// Of each block that is numbered and not yet committed the date that none of its entries is older than.
+    dates: VecDeque<Steady>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Sequencer {
@@ -58,7 +61,7 @@ impl Sequencer {
         next_frame: u64,
         next_entry: u64,
         in_flight: usize,
-        random: &dyn Random,
+        (clock, random): (Arc<dyn Clock>, &dyn Random),
     ) -> Result<Self> {
         let mut sequencer = Sequencer {
             config,
@@ -70,6 +73,8 @@ impl Sequencer {
             requests: VecDeque::new(),
             in_flight: 0,
             limit: in_flight,
+            dates: VecDeque::new(),
+            clock,
         };
         sequencer.request_epoch(random)?;
         Ok(sequencer)
@@ -127,9 +132,15 @@ impl Sequencer {
         self.in_flight
     }
 
-    /// Rows of so many bytes were committed, or lost.
-    pub(crate) fn committed(&mut self, bytes: usize) {
+    /// The first blocks, so many, which have rows of so many bytes, were committed, or lost.
+    pub(crate) fn committed(&mut self, blocks: usize, bytes: usize) {
         self.in_flight -= bytes;
+        self.dates.drain(..blocks);
+    }
+
+    /// No entry that is numbered and not yet committed is older; `None` where there is none.
+    pub(crate) fn oldest(&self) -> Option<Steady> {
+        self.dates.iter().min().copied()
     }
 
     fn assign(&mut self, entries: u64, keys: Arc<EpochKeys>, control: Option<Control>) -> FrameAssignment {
@@ -169,9 +180,13 @@ impl AssignFrames for Sequencer {
         self.in_flight < self.limit
     }
 
-    fn block(&mut self, entries: u64, bytes: usize) -> FrameAssignment {
+    fn block(&mut self, entries: u64, bytes: usize, since: Steady) -> FrameAssignment {
         self.in_flight += bytes;
+        self.dates.push_back(since);
         let keys = self.keys.clone().expect("an epoch comes first");
         self.assign(entries, keys, None)
+    }
+    fn now(&self) -> Steady {
+        self.clock.steady()
     }
 }

@@ -1,21 +1,29 @@
 //! What an engine tells of itself.
 
 use super::Engine;
-use super::sequencer::Sequencer;
 use crate::write::stage::queue::Depth;
 use crate::write::telemetry::{Queues, Telemetry, Waits};
+use std::time::Duration;
 
 impl Engine {
     /// What was done so far. Waits for no medium.
     pub(crate) fn telemetry(&self) -> Telemetry {
-        let Depth { staged, buffers, waits } = self.staging.depth();
+        // In the order in which entries go, so that none is between two looks.
+        let Depth { staged, buffers, waits, taken, since } = self.staging.depth();
+        let (in_flight, numbered) =
+            self.staging.look_at_sequencer(|sequencer| (sequencer.in_flight(), sequencer.oldest()));
+        let (entries, unsynced) = self.progress.entries_and_unsynced();
+        let pending = taken.saturating_sub(entries.settled);
+        let oldest = [since, numbered, unsynced].into_iter().flatten().min().filter(|_| pending > 0);
+        let lag = oldest.map_or(0, |since| self.environment.clock.steady().saturating_sub(since));
         let queues = Queues {
             staged_bytes: staged as u64,
             buffers: buffers as u64,
-            in_flight_bytes: self.staging.look_at_sequencer(Sequencer::in_flight) as u64,
+            in_flight_bytes: in_flight as u64,
             sealed_frames: self.commits.length() as u64,
+            pending_entries: pending,
+            lag: Duration::from_nanos(lag),
         };
-        let entries = self.progress.entries();
         Telemetry {
             entries: entries.kept,
             durable_prefix: entries.prefix,

@@ -5,7 +5,9 @@
 //!   same mutex: a producer's entries keep their order, and numbers have no holes;
 //! - at most half of the buffers belong to producers, so that a waiting producer always gets one in the end;
 //! - references to buffers are dropped under the mutex only, so exactly one holder finds itself the last and
-//!   returns the buffer to the pool.
+//!   returns the buffer to the pool;
+//! - no row is older than the date of its slice: the time at which its producer's buffer was looked at before. So no clock is asked
+//!   for a row, and the date is earlier than the row by the time between two looks at most.
 #![expect(clippy::disallowed_methods, reason = "producers wait for space by the operating system's clock")]
 
 use super::block_size::{BlockOutcome, BlockSizeController};
@@ -13,6 +15,9 @@ use super::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
 use super::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+/// Nanoseconds of a clock that never goes back, of which a log has one.
+pub(crate) type Steady = u64;
 
 /// Gives frames their numbers, and has frames of its own to number: epochs and events. It lives under the queue's mutex.
 pub(crate) trait AssignFrames {
@@ -24,8 +29,10 @@ pub(crate) trait AssignFrames {
     fn has_control(&self) -> bool;
     /// Whether another block may be numbered now.
     fn admits(&self) -> bool;
-    /// The number of a block of so many entries and bytes of rows.
-    fn block(&mut self, entries: u64, bytes: usize) -> Self::Assignment;
+    /// The number of a block of so many entries and bytes of rows, of which none is older than `since`.
+    fn block(&mut self, entries: u64, bytes: usize, since: Steady) -> Self::Assignment;
+    /// What the clock says.
+    fn now(&self) -> Steady;
 }
 
 /// Room for so many buffers in lists is made at the start, so that handing a buffer over allocates nothing later.
@@ -79,6 +86,8 @@ pub(crate) struct Batch {
     pub(crate) entries: u64,
     /// The position of the last slice.
     pub(crate) last: StagedPosition,
+    /// No row is older.
+    pub(crate) since: Steady,
 }
 
 /// How producers waited for memory.
@@ -110,6 +119,10 @@ pub(crate) struct Depth {
     /// Buffers that are not in the pool.
     pub(crate) buffers: usize,
     pub(crate) waits: Waited,
+    /// Entries that were taken since the log was opened.
+    pub(crate) taken: u64,
+    /// No row that waits for a block is older; `None` where none waits.
+    pub(crate) since: Option<Steady>,
 }
 
 /// What a writer is given to do.
@@ -121,6 +134,21 @@ pub(crate) enum Work<T> {
 struct Held {
     buffer: Arc<Buffer>,
     taken: Mark,
+    /// When it was looked at: what is not taken is younger.
+    looked: Steady,
+}
+
+impl Held {
+    /// What was published and is not taken.
+    fn published(&self) -> u64 {
+        u64::from(self.buffer.mark().entries - self.taken.entries)
+    }
+}
+
+/// A slice, and the date that none of its rows is older than.
+struct Queued {
+    slice: Slice,
+    since: Steady,
 }
 
 struct State<N> {
@@ -132,9 +160,11 @@ struct State<N> {
     large: usize,
     producers: Vec<Option<Held>>,
     vacant: Vec<usize>,
-    queue: VecDeque<Slice>,
+    queue: VecDeque<Queued>,
     queued: usize,
+    /// Slices, and the entries in them, that were queued.
     pushed: StagedPosition,
+    pushed_entries: u64,
     /// How many blocks are being sealed.
     sealing: usize,
     /// Somebody asked for what is queued: it is sealed now, whether it fills a block or not.
@@ -173,6 +203,7 @@ impl<N: AssignFrames> StagingQueue<N> {
             queue: VecDeque::with_capacity(bounds.buffers.min(MOST_ROOM / 2) * 2),
             queued: 0,
             pushed: 0,
+            pushed_entries: 0,
             sealing: 0,
             flush_requested: false,
             linger_expired: false,
@@ -209,7 +240,8 @@ impl<N: AssignFrames> StagingQueue<N> {
     pub(crate) fn retire(&self, id: ProducerId, writer: Option<Writer>) {
         let mut state = self.lock();
         drop(writer);
-        self.push_published(&mut state, id.0);
+        let now = state.sequencer.now();
+        self.push_published(&mut state, id.0, now);
         self.give_up(&mut state, id.0);
         state.vacant.push(id.0);
         self.wake(&state);
@@ -227,17 +259,19 @@ impl<N: AssignFrames> StagingQueue<N> {
     ) -> Result<Writer, NoSpace> {
         let mut state = self.lock();
         drop(full);
-        self.push_published(&mut state, id.0);
+        let now = state.sequencer.now();
+        self.push_published(&mut state, id.0, now);
         self.give_up(&mut state, id.0);
         self.wake(&state);
         let mut state =
             self.wait_for(state, wait, |state| !state.free.is_empty() || state.made < self.bounds.buffers)?;
+        let looked = state.sequencer.now();
         let mut buffer = state.free.pop().unwrap_or_else(|| {
             state.made += 1;
             Arc::new(Buffer::new(self.bounds.buffer_size))
         });
         let writer = Writer::new(&mut buffer).expect("a pooled buffer has one holder");
-        state.producers[id.0] = Some(Held { buffer, taken: Mark::default() });
+        state.producers[id.0] = Some(Held { buffer, taken: Mark::default(), looked });
         Ok(writer)
     }
 
@@ -259,6 +293,7 @@ impl<N: AssignFrames> StagingQueue<N> {
             state.large == 0 || state.large + size <= self.bounds.large_rows
         })?;
         state.large += size;
+        let since = state.sequencer.now();
         drop(state);
         let mut buffer = Arc::new(Buffer::new(size));
         Writer::new(&mut buffer).expect("a new buffer has one holder").push(length, encode);
@@ -268,10 +303,10 @@ impl<N: AssignFrames> StagingQueue<N> {
             state.large -= size;
             return Err(refusal);
         }
-        self.push_published(&mut state, id.0);
+        self.push_published(&mut state, id.0, since);
         let (slice, _) = Slice::beyond(&buffer, Mark::default());
         drop(buffer);
-        self.push(&mut state, slice);
+        self.push(&mut state, Queued { slice, since });
         self.wake(&state);
         Ok(())
     }
@@ -286,7 +321,8 @@ impl<N: AssignFrames> StagingQueue<N> {
         if let Some(refusal) = state.refuses() {
             return Err(refusal);
         }
-        self.push_published(&mut state, id.0);
+        let now = state.sequencer.now();
+        self.push_published(&mut state, id.0, now);
         state.flush_requested = !state.queue.is_empty();
         let pushed = state.pushed;
         self.wake_after(state);
@@ -393,7 +429,15 @@ impl<N: AssignFrames> StagingQueue<N> {
     /// How much is staged, and how often producers had to wait.
     pub(crate) fn depth(&self) -> Depth {
         let state = self.lock();
-        Depth { staged: state.queued, buffers: state.made - state.free.len(), waits: state.waits }
+        let published = || state.producers.iter().flatten().filter(|held| held.published() > 0);
+        let queued = state.queue.iter().map(|queued| queued.since);
+        Depth {
+            staged: state.queued,
+            buffers: state.made - state.free.len(),
+            waits: state.waits,
+            taken: state.pushed_entries + published().map(Held::published).sum::<u64>(),
+            since: queued.chain(published().map(|held| held.looked)).min(),
+        }
     }
 
     /// Whether nothing is staged and every buffer is back.
@@ -418,16 +462,17 @@ impl<N: AssignFrames> StagingQueue<N> {
     }
 
     fn take_block(&self, state: &mut State<N>) -> Work<N::Assignment> {
-        let mut batch = Batch { slices: Vec::new(), bytes: 0, entries: 0, last: 0 };
+        let mut batch = Batch { slices: Vec::new(), bytes: 0, entries: 0, last: 0, since: Steady::MAX };
         let target = state.block_size.bytes();
-        while let Some(slice) = state.queue.front() {
+        while let Some(Queued { slice, since }) = state.queue.front() {
             let full = batch.bytes + slice.bytes() > target + self.bounds.buffer_size;
             if !batch.slices.is_empty() && (full || batch.bytes >= target) {
                 break;
             }
             batch.bytes += slice.bytes();
             batch.entries += u64::from(slice.entries());
-            batch.slices.extend(state.queue.pop_front());
+            batch.since = batch.since.min(*since);
+            batch.slices.extend(state.queue.pop_front().map(|queued| queued.slice));
         }
         state.queued -= batch.bytes;
         batch.last = state.pushed - state.queue.len() as u64;
@@ -436,29 +481,33 @@ impl<N: AssignFrames> StagingQueue<N> {
             (state.flush_requested, state.linger_expired) = (false, false);
         }
         self.wake(state);
-        Work::Block(state.sequencer.block(batch.entries, batch.bytes), batch)
+        Work::Block(state.sequencer.block(batch.entries, batch.bytes, batch.since), batch)
     }
 
     fn push_all(&self, state: &mut State<N>) {
-        (0..state.producers.len()).for_each(|index| self.push_published(state, index));
+        let now = state.sequencer.now();
+        (0..state.producers.len()).for_each(|index| self.push_published(state, index, now));
     }
 
-    /// Queues what a producer published since it was last asked.
-    fn push_published(&self, state: &mut State<N>, index: usize) {
+    /// Queues what a producer published since it was last asked, which it is `now`.
+    fn push_published(&self, state: &mut State<N>, index: usize, now: Steady) {
         let Some(held) = &mut state.producers[index] else { return };
+        let since = std::mem::replace(&mut held.looked, now);
         if held.buffer.mark() == held.taken {
             return;
         }
         let slice;
         (slice, held.taken) = Slice::beyond(&held.buffer, held.taken);
-        self.push(state, slice);
+        self.push(state, Queued { slice, since });
     }
 
-    fn push(&self, state: &mut State<N>, slice: Slice) {
-        state.queued += slice.bytes();
-        state.arrived += u64::from(slice.entries());
+    fn push(&self, state: &mut State<N>, queued: Queued) {
+        let entries = u64::from(queued.slice.entries());
+        state.queued += queued.slice.bytes();
+        state.arrived += entries;
+        state.pushed_entries += entries;
         state.pushed += 1;
-        state.queue.push_back(slice);
+        state.queue.push_back(queued);
     }
 
     fn request_flush(&self, state: &mut State<N>) {

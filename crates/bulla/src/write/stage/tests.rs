@@ -2,7 +2,7 @@
 
 use super::block_size::{BlockOutcome, BlockSizeController};
 use super::buffer::{Buffer, Mark, Slice, Writer};
-use super::queue::{AssignFrames, Bounds, NoSpace, StagingQueue, Wait, Work};
+use super::queue::{AssignFrames, Bounds, NoSpace, StagingQueue, Steady, Wait, Work};
 use super::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +23,13 @@ impl AssignFrames for Count {
         true
     }
 
-    fn block(&mut self, entries: u64, _: usize) -> u64 {
+    fn block(&mut self, entries: u64, _: usize, _: Steady) -> u64 {
         self.0 += entries;
         self.0 - entries
+    }
+
+    fn now(&self) -> Steady {
+        0
     }
 }
 
