@@ -16,6 +16,24 @@ fn refusals_take_their_place_and_the_server_gets_nothing_of_them() {
     assert_eq!(world.noted(), ["read a get Done", "read b get Done", "read c get Done"]);
 }
 
+/// The server waits for its end, so nothing can follow.
+#[test]
+fn what_is_refused_for_its_keys_after_it_has_begun_to_leave_ends_the_connection() {
+    let key = vec![b'k'; 60 << 10];
+    let mut bytes = Vec::new();
+    crate::resp::write_command(&[&b"MGET"[..], &key, &key, &key, &key, &key], &mut bytes);
+    let mut world = World::with(|context| context.policy.too_many = Treatment::Refuse);
+    for piece in bytes.chunks(16 << 10) {
+        world.asks(piece);
+    }
+    world.asks("GET a\r\n");
+    assert!((HELD..bytes.len()).contains(&world.server.len()), "it has begun, and never gets its end");
+    assert!(world.got().starts_with("-BULLA mget has more arguments than the proxy keeps"));
+    assert!(world.session.is_over() && !world.session.wants_client());
+    world.session.end(9, &mut world.notes);
+    assert_eq!(world.noted(), [""; 0]);
+}
+
 #[test]
 fn what_the_policy_records_passes_and_is_recorded() {
     let mut world = World::with(|context| context.policy.scripts = Treatment::Record);
