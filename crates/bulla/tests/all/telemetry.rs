@@ -260,7 +260,6 @@ fn what_nothing_takes_stays_behind_and_grows_old() {
     producer.append(&here()).unwrap();
     log.step(Step::Linger).unwrap();
     log.step(Step::Seal).unwrap();
-    machine.fail_below("audit", Fault::NameFails);
     machine.fail_below("audit", Fault::WriteFails);
     log.step(Step::Commit).unwrap_err();
     clock.0.store(60, SeqCst);
