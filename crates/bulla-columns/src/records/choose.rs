@@ -1,7 +1,8 @@
 //! Chooses what is common, of what a [`Survey`] counted, and has it ready for whoever writes.
 //!
 //! - An item is chosen only where it occurs in as many groups as were asked for.
-//! - No word has a data subject's name in it, nor has a shape between its slots, that neither begins nor ends inside of a run.
+//! - No word has a data subject's name in it, nor has a shape between its slots, but one that begins or ends between two letters or digits of
+//!   ASCII.
 //! - A slot that nearly always has the same filling is not one: the filling is in the shape. A string that has another there has the
 //!   shape with all slots.
 
@@ -11,7 +12,6 @@ use super::items::{Items, MOST_ITEMS, MOST_SHAPES};
 use super::shape::{LONE_WORD, MOST_SHAPE, Piece, SLOT, Slot, pieces};
 use super::survey::{Names, Survey, Vote, Word, Wording, take};
 use super::{code, width_among};
-use crate::strings::runs::is_in_run;
 use crate::strings::{decimal_length, write_decimal, write_hexadecimal};
 use smallvec::SmallVec;
 
@@ -280,10 +280,11 @@ impl Choice<'_> {
     }
 }
 
-/// Whether a data subject's name may stand in these bytes, and neither begins nor ends inside of a run.
+/// Whether a data subject's name may stand in these bytes, and neither begins nor ends between two letters or digits of ASCII. A byte above
+/// 127 hides no name: where scripts have no spaces, and between typographic marks, names stand beside such bytes.
 fn has_name(bytes: &[u8], names: &Names) -> bool {
-    let is_run = |at: usize| is_in_run(bytes[at]);
-    let is_edge = |at: &usize| *at == 0 || *at == bytes.len() || !is_run(*at) || !is_run(*at - 1);
+    let is_joined = |at: usize| bytes[at].is_ascii_alphanumeric();
+    let is_edge = |at: &usize| *at == 0 || *at == bytes.len() || !is_joined(*at) || !is_joined(*at - 1);
     let edges = (0..=bytes.len()).filter(is_edge).collect::<SmallVec<[usize; 32]>>();
     if edges.len() > MOST_EDGES {
         return true;

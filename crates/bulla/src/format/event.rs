@@ -230,8 +230,9 @@ impl fmt::Display for Remains {
                  the data subject's number"
             }
             Remains::CommonItems => {
-                "words and shapes that as many data subjects of a block have in common as `common` says, never a name of theirs: \
-                 where fewer of those who can still be read have one, somebody who was erased had it"
+                "words and shapes that as many data subjects of a block have in common as `common` says, in which nobody of that block \
+                 is named: where fewer of those who can still be read have one, somebody who was erased had it, and how long their \
+                 ciphertext is may tell who"
             }
             Remains::Copies => "exports, proofs and grants that were given out before",
             Remains::KeyBackups => "backups of the key directory from before, which open what they opened then",
