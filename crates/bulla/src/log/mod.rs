@@ -7,6 +7,7 @@
 mod closing;
 mod held;
 mod personal;
+mod producer;
 mod producers;
 mod receipt;
 pub(crate) mod record;
@@ -16,6 +17,7 @@ mod watch;
 pub use closing::Closing;
 pub use held::Held;
 pub use personal::{PersonalChanges, PersonalRecords, PersonalRecordsRead};
+pub use producer::{BatchError, Producer};
 pub use producers::Producers;
 pub use receipt::Receipt;
 pub use watch::Watch;
@@ -23,18 +25,15 @@ pub use watch::Watch;
 use crate::admin::configure::{Configure, Configured};
 use crate::control;
 use crate::erase::{Erasure, ErasureOrder, HoldDifference, HoldOrder, ReleaseOrder, ResumedErasure};
-use crate::fields::{CompiledRules, Replacements};
+use crate::fields::CompiledRules;
 use crate::format::config::load_of_log;
 use crate::format::event::{Event, ExportRecord};
 use crate::format::options::Options;
 use crate::keys::{default_keys, digest};
 use crate::write::engine::{Directories, Engine};
 use crate::write::recover::Recovery;
-use crate::write::stage::buffer::{ROW_PREFIX, Writer};
-use crate::write::stage::queue::{NoSpace, ProducerId, StagedPosition, Wait};
-use crate::write::telemetry::{Telemetry, count};
+use crate::write::telemetry::Telemetry;
 use bulla_crypto::environment::Environment;
-use bulla_proof::Entry;
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
@@ -43,7 +42,6 @@ use std::fmt::{self, Debug};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 use threads::Threads;
 use zeroize::Zeroizing;
 
@@ -494,217 +492,6 @@ pub enum Step {
     Sync,
     /// Publish a checkpoint over what is durable.
     Checkpoint,
-}
-
-/// One thread's way into the log. Its entries keep their order.
-pub struct Producer {
-    engine: Arc<Engine>,
-    minimise: Option<Arc<CompiledRules>>,
-    /// Values that the rules dropped and that are not yet counted where all producers' are.
-    not_addresses: u64,
-    id: ProducerId,
-    writer: Option<Writer>,
-    /// The position up to which receipts were given.
-    covered: StagedPosition,
-    owner: u32,
-}
-
-/// Why a batch was not staged whole.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct BatchError {
-    /// How many of its entries, from the first, were staged all the same.
-    pub staged: usize,
-    /// Why the next one was not.
-    pub error: Error,
-}
-
-impl fmt::Display for BatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "entry {} of the batch: {}", self.staged, self.error)
-    }
-}
-
-impl std::error::Error for BatchError {}
-
-impl Producer {
-    /// A new one, of the log of this process.
-    fn of(engine: &Arc<Engine>, minimise: Option<&Arc<CompiledRules>>, owner: u32) -> Result<Self> {
-        let (id, covered) = engine.staging.register().ok_or_else(|| {
-            let most = engine.tuning.buffers / 2;
-            Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
-        })?;
-        let (engine, minimise) = (engine.clone(), minimise.cloned());
-        Ok(Producer { engine, minimise, not_addresses: 0, id, writer: None, covered, owner })
-    }
-
-    /// Stages an entry: copies what the log's rules leave of it into this producer's buffer. Waits up to
-    /// `append_timeout` for memory.
-    ///
-    /// # Errors
-    /// `Invalid` where a field breaks a limit, `Timeout` where memory stayed full, `Closed` or the failure where
-    /// nothing can be appended any more. The entry is then not staged; nothing else is affected.
-    #[inline]
-    pub fn append(&mut self, entry: &Entry<'_>) -> Result<()> {
-        check_owner(self.owner)?;
-        let time = self.time_of(entry);
-        self.stage(entry, time, |engine| Wait::lasting(engine.tuning.append_timeout))
-    }
-
-    /// How long [`Producer::append`] waits for memory, at most.
-    pub fn append_timeout(&self) -> Duration {
-        self.engine.tuning.append_timeout
-    }
-
-    /// Stages an entry as [`Producer::append`] does, but never waits.
-    ///
-    /// # Errors
-    /// As [`Producer::append`]; `Timeout` at once where there is no memory.
-    #[inline]
-    pub fn try_append(&mut self, entry: &Entry<'_>) -> Result<()> {
-        check_owner(self.owner)?;
-        let time = self.time_of(entry);
-        self.stage(entry, time, |_| Wait::Never)
-    }
-
-    /// Stages entries one after the other, at one time where they have none.
-    ///
-    /// # Errors
-    /// As [`Producer::append`], with how many were staged before. A broken limit is found before any is staged.
-    pub fn append_batch(&mut self, entries: &[Entry<'_>]) -> Result<(), BatchError> {
-        check_owner(self.owner).map_err(|error| BatchError { staged: 0, error })?;
-        for (index, entry) in entries.iter().enumerate() {
-            measure(entry).map_err(|error| {
-                self.count_refused();
-                let error =
-                    Error::invalid(format!("entry {index} of the batch: {error}; none of it was staged"));
-                BatchError { staged: 0, error }
-            })?;
-        }
-        let time = self.engine.environment.clock.now();
-        let wait = Wait::lasting(self.engine.tuning.append_timeout);
-        for (staged, entry) in entries.iter().enumerate() {
-            self.stage(entry, time, |_| wait).map_err(|error| BatchError { staged, error })?;
-        }
-        Ok(())
-    }
-
-    /// Queues everything that this producer has appended, to be sealed without waiting for more.
-    ///
-    /// # Errors
-    /// `Closed` or the failure where nothing can be committed any more.
-    pub fn flush(&mut self) -> Result<Receipt> {
-        check_owner(self.owner)?;
-        self.count_dropped();
-        let to = self.engine.staging.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
-        let from = std::mem::replace(&mut self.covered, to);
-        Ok(Receipt { engine: self.engine.clone(), from, to, owner: self.owner })
-    }
-
-    #[inline]
-    fn time_of(&self, entry: &Entry<'_>) -> i64 {
-        entry.time.unwrap_or_else(|| self.engine.environment.clock.now())
-    }
-
-    /// Stages an entry that keeps the limits, or what the rules leave of it. The limits are the entry's, whatever of it
-    /// is logged.
-    #[inline]
-    fn stage(&mut self, entry: &Entry<'_>, time: i64, wait: impl FnOnce(&Engine) -> Wait) -> Result<()> {
-        let length = measure(entry).inspect_err(|_| self.count_refused())?;
-        let Some(minimise) = &self.minimise else {
-            return self.put(length, |row| entry.encode(time, row), wait);
-        };
-        let mut scratch = Replacements::default();
-        let minimised = minimise.apply(entry, &mut scratch);
-        let length = minimised.measure().map_err(|error| Error::invalid(error.to_string()))?;
-        self.put(length, |row| minimised.encode(time, row), wait)?;
-        self.not_addresses += u64::from(minimised.not_address);
-        Ok(())
-    }
-
-    #[inline]
-    fn put(
-        &mut self,
-        length: usize,
-        encode: impl Fn(&mut [u8]),
-        wait: impl FnOnce(&Engine) -> Wait,
-    ) -> Result<()> {
-        if self.push(length, &encode) {
-            return Ok(());
-        }
-        let wait = wait(&self.engine);
-        self.put_slowly(length, &encode, wait)
-    }
-
-    #[inline]
-    fn push(&mut self, length: usize, encode: impl FnOnce(&mut [u8])) -> bool {
-        self.writer.as_mut().is_some_and(|writer| writer.push(length, encode))
-    }
-
-    /// Exchanges a full buffer for an empty one, and goes on in that: once a buffer.
-    #[cold]
-    fn put_slowly(&mut self, length: usize, encode: &dyn Fn(&mut [u8]), wait: Wait) -> Result<()> {
-        self.count_dropped();
-        if length + ROW_PREFIX > self.engine.tuning.buffer_size {
-            let pushed = self.engine.staging.push_large(self.id, length, encode, wait);
-            return pushed.map_err(|refusal| self.refusal(&refusal));
-        }
-        loop {
-            match self.engine.staging.exchange(self.id, self.writer.take(), wait) {
-                Ok(writer) => self.writer = Some(writer),
-                Err(refusal) => return Err(self.refusal(&refusal)),
-            }
-            // The row fits an empty buffer, unless that was closed meanwhile: the next exchange says so then.
-            if self.push(length, encode) {
-                return Ok(());
-            }
-        }
-    }
-
-    #[cold]
-    fn count_refused(&self) {
-        count(&self.engine.meter.refused, 1);
-    }
-
-    fn count_dropped(&mut self) {
-        if let Some(minimise) = &self.minimise {
-            minimise.count_not_addresses(std::mem::take(&mut self.not_addresses));
-        }
-    }
-
-    fn refusal(&self, refusal: &NoSpace) -> Error {
-        match refusal {
-            NoSpace::Timeout => {
-                count(&self.engine.meter.timeouts, 1);
-                Error::new(ErrorKind::Timeout, "the memory for staged entries is full")
-            }
-            NoSpace::Closed => Error::new(ErrorKind::Closed, "the log is closed"),
-            NoSpace::Failed => {
-                let failure = self.engine.progress.failure();
-                failure.unwrap_or_else(|| Error::unavailable("the log takes no more entries"))
-            }
-        }
-    }
-}
-
-impl Drop for Producer {
-    fn drop(&mut self) {
-        if self.owner == process::id() {
-            self.count_dropped();
-            self.engine.staging.retire(self.id, self.writer.take());
-        }
-    }
-}
-
-impl Debug for Producer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Producer({:?})", self.id)
-    }
-}
-
-#[inline]
-fn measure(entry: &Entry<'_>) -> Result<usize> {
-    entry.measure().map_err(|error| Error::invalid(error.to_string()))
 }
 
 /// Refuses a handle that came along into a forked child: the log is its parent's, and a lock inside may have been held, at the
