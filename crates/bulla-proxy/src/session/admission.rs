@@ -277,7 +277,7 @@ fn unknowable(class: Unknowable, name: &str) -> (RefusedCommand, String) {
         Unknowable::Pattern => "names keys by patterns, which nobody can know",
         Unknowable::Whole => "takes out or replaces whatever there is",
         Unknowable::Undescribed => "has keys of which the server does not say where they are",
-        Unknowable::TooMany => "has more arguments than the proxy keeps",
+        Unknowable::TooMany => "has more arguments, or longer keys, than the proxy keeps",
     };
     let why = RefusedCommand::from(class);
     (why, format!("{name} {what} (`policy.{}`)", why.name()))
