@@ -82,6 +82,7 @@ impl Admission {
     pub(super) fn decide(&mut self, context: &Context, pending: &mut Pending, takes: bool) -> Verdict {
         pending.silent = self.is_silent(pending.special);
         pending.purpose = self.purpose(pending.special);
+        pending.ends_purpose = pending.special.settles_user();
         let refusal = match pending.special {
             Special::Purpose | Special::NoSuch | Special::Reply(_) if self.transaction.is_none() => {
                 return Verdict::Answer(self.answer(pending));
@@ -133,18 +134,23 @@ impl Admission {
         }
     }
 
-    /// Whether a command may go on to the server of which only the beginning has come; later it may turn out that it may not.
-    pub(super) fn may_begin(&self, context: &Context, arguments: &Arguments, takes: bool) -> bool {
+    /// Why a command may not go on to the server of which only the beginning has come; later it may turn out that it may not all the same.
+    pub(super) fn beginning(
+        &self,
+        context: &Context,
+        arguments: &Arguments,
+        takes: bool,
+    ) -> Option<(RefusedCommand, String)> {
         let effect = context.table.effect(arguments);
-        let is_known = effect.unknowable.is_none_or(|class| {
-            // What is not kept is yet to come.
-            class == Unknowable::TooMany || context.policy.of(class) == Treatment::Record
-        });
-        let is_own = arguments.get(0).is_some_and(super::special::is_own);
-        is_known
-            && !is_own
-            && takes
-            && !(effect.administrative && context.policy.administrative == Treatment::Refuse)
+        let name = context.table.name(effect.command).unwrap_or("this command");
+        if arguments.get(0).is_some_and(super::special::is_own) {
+            let refusal = "commands of the proxy are no longer than some 64 KiB";
+            return Some((RefusedCommand::NotRelayed, refusal.to_owned()));
+        }
+        // What is not kept is yet to come.
+        let unknowable = effect.unknowable.filter(|class| *class != Unknowable::TooMany);
+        policy_refusal(context, effect.administrative, unknowable, name)
+            .or_else(|| (!takes).then(|| unrecordable(name)))
     }
 
     /// Whether the client wants no reply to a command.
@@ -221,23 +227,8 @@ impl Admission {
                 "the transaction is too long for the proxy; `limits.transaction` and `limits.kept` bound it";
             return Some((RefusedCommand::Limit, refusal.to_owned()));
         }
-        if effect.administrative && context.policy.administrative == Treatment::Refuse {
-            let refusal = format!(
-                "{name} administers the server, which the proxy's configuration refuses (`policy.administrative`)"
-            );
-            return Some((RefusedCommand::Administrative, refusal));
-        }
-        if let Some(class) = effect.unknowable
-            && context.policy.of(class) == Treatment::Refuse
-        {
-            return Some(unknowable(class, name));
-        }
-        (!takes && pending.is_recorded()).then(|| {
-            let refusal = format!(
-                "the audit log takes no entries at present, so {name} cannot be recorded (`unrecordable`)"
-            );
-            (RefusedCommand::Unrecordable, refusal)
-        })
+        policy_refusal(context, effect.administrative, effect.unknowable, name)
+            .or_else(|| (!takes && pending.is_recorded()).then(|| unrecordable(name)))
     }
 
     /// Why a command is not relayed where it came.
@@ -268,6 +259,30 @@ impl Admission {
         (effect.answers == Answers::None && !matches!(pending.special, Special::Reply(_)))
             .then(|| format!("{name} is not relayed like this: it has no reply"))
     }
+}
+
+/// Why the policy refuses a command.
+fn policy_refusal(
+    context: &Context,
+    administrative: bool,
+    class: Option<Unknowable>,
+    name: &str,
+) -> Option<(RefusedCommand, String)> {
+    if administrative && context.policy.administrative == Treatment::Refuse {
+        let refusal = format!(
+            "{name} administers the server, which the proxy's configuration refuses (`policy.administrative`)"
+        );
+        return Some((RefusedCommand::Administrative, refusal));
+    }
+    let refused = class.filter(|class| context.policy.of(*class) == Treatment::Refuse);
+    refused.map(|class| unknowable(class, name))
+}
+
+/// Why a command may not go to the server while the log takes nothing.
+fn unrecordable(name: &str) -> (RefusedCommand, String) {
+    let refusal =
+        format!("the audit log takes no entries at present, so {name} cannot be recorded (`unrecordable`)");
+    (RefusedCommand::Unrecordable, refusal)
 }
 
 /// Why a command may not go to the server of which this cannot be known.

@@ -325,6 +325,7 @@ impl Session {
             arguments,
             effect,
             special,
+            ends_purpose: false,
             purpose: None,
             come: now,
             answer,
@@ -374,12 +375,12 @@ impl Session {
     /// Answers a command in the place of the server, which may have its beginning.
     fn answer_instead(&mut self, pending: Pending, reply: Vec<u8>, begun: bool) {
         self.to_server.truncate(self.to_server.settled());
-        let silent = pending.silent;
+        let Pending { silent, ends_purpose, .. } = pending;
         self.pipeline.give_back(pending.arguments);
         match begun {
             // The server waits for its end.
             true => self.close_with(reply),
-            false => self.pipeline.push(Pending::local(reply, silent)),
+            false => self.pipeline.push(Pending::local(reply, silent, ends_purpose)),
         }
     }
 
@@ -391,20 +392,26 @@ impl Session {
         if !self.begun && held.saturating_add(self.requests.announced()) <= HELD as u64 {
             return;
         }
-        if self.begun || self.admission.may_begin(&self.context, self.requests.arguments(), recorder.takes())
-        {
-            self.begun = true;
-            self.to_server.settle(end, 0);
-        } else {
-            recorder.refused(RefusedCommand::Limit);
-            self.refuse("-BULLA a command of this kind, and of this length, may not pass the proxy\r\n");
+        let refusal = match self.begun {
+            true => None,
+            false => self.admission.beginning(&self.context, self.requests.arguments(), recorder.takes()),
+        };
+        match refusal {
+            None => {
+                self.begun = true;
+                self.to_server.settle(end, 0);
+            }
+            Some((why, refusal)) => {
+                recorder.refused(why);
+                self.refuse(&format!("-BULLA {refusal}\r\n"));
+            }
         }
     }
 
     /// Answers with an error, after which nothing more is read from the client.
     fn close_with(&mut self, reply: Vec<u8>) {
         self.closing = true;
-        self.pipeline.push(Pending::local(reply, false));
+        self.pipeline.push(Pending::local(reply, false, false));
         self.answer_locally();
     }
 

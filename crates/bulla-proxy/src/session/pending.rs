@@ -18,6 +18,8 @@ pub(super) struct Pending {
     pub(super) special: Special,
     /// Why, as the client says; of a `MULTI`, why what is behind it is sent where the server refuses it.
     pub(super) purpose: Option<Rc<str>>,
+    /// Whether what is behind it has no purpose from before it, whatever it is answered: it may be refused, and end it all the same.
+    pub(super) ends_purpose: bool,
     /// When all of it had come, by the steady clock.
     pub(super) come: u64,
     pub(super) answer: Answer,
@@ -69,12 +71,13 @@ impl Pending {
         }
     }
 
-    /// A reply of the proxy's own.
-    pub(super) fn local(reply: impl Into<Box<[u8]>>, silent: bool) -> Self {
+    /// A reply of the proxy's own; `ends_purpose` is whether what it answers ended the purpose of what is behind it.
+    pub(super) fn local(reply: impl Into<Box<[u8]>>, silent: bool, ends_purpose: bool) -> Self {
         Pending {
             arguments: Arguments::default(),
             effect: Effect::default(),
             special: Special::None,
+            ends_purpose,
             purpose: None,
             come: 0,
             answer: Answer::Proxy(reply.into()),

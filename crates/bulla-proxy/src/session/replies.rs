@@ -264,7 +264,7 @@ impl Session {
     /// The server refused a `MULTI`: the purpose of its transaction is that of nothing behind it, which is sent for `purpose`.
     fn not_begun(&mut self, purpose: Option<&Rc<str>>) {
         for behind in self.pipeline.iter_mut() {
-            if behind.special.settles_user() || matches!(behind.special, Special::Exec | Special::Discard) {
+            if behind.ends_purpose || matches!(behind.special, Special::Exec | Special::Discard) {
                 return;
             }
             behind.purpose = purpose.cloned();

@@ -34,6 +34,25 @@ fn what_is_refused_for_its_keys_after_it_has_begun_to_leave_ends_the_connection(
     assert_eq!(world.noted(), [""; 0]);
 }
 
+/// Of a command that is so long that it would have to begin to leave, what refuses it is told as of any other, and the connection ends.
+#[test]
+fn what_is_refused_for_its_kind_says_why_however_long_it_is() {
+    for (command, says) in [
+        (&b"EVAL"[..], "-BULLA eval runs a script that may touch keys that it does not declare (`policy.scripts`)"),
+        (b"BULLA.PURPOSE", "-BULLA commands of the proxy are no longer than some 64 KiB"),
+    ] {
+        let mut bytes = Vec::new();
+        crate::resp::write_command(&[command, &[b'x'; 70 << 10], b"0"], &mut bytes);
+        let mut world = World::new();
+        for piece in bytes.chunks(16 << 10) {
+            world.asks(piece);
+        }
+        assert!(world.got().starts_with(says), "{}", world.got());
+        assert_eq!(world.sent(), "");
+        assert!(world.session.is_over());
+    }
+}
+
 #[test]
 fn what_the_policy_records_passes_and_is_recorded() {
     let mut world = World::with(|context| context.policy.scripts = Treatment::Record);

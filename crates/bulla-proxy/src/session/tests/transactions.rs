@@ -114,6 +114,25 @@ fn a_purpose_before_a_multi_that_is_refused_is_for_nothing_behind_it() {
     assert_eq!(world.noted(), ["read a get Done", "read b get Done", "read c get Done purpose=y"]);
 }
 
+/// It is refused where the proxy expects a transaction, and nobody else acts from there on: the purpose ends all the same.
+#[test]
+fn a_purpose_ends_with_an_auth_that_is_refused_behind_a_multi_that_is_refused_too() {
+    for mode in [Mode::Async, Mode::BeforeReply, Mode::BeforeSend] {
+        let mut world = World::with(|context| context.mode = mode);
+        world.asks("BULLA.PURPOSE SESSION old\r\nMULTI\r\nGET a\r\nAUTH x y\r\nGET b\r\nPING\r\n");
+        world.answers("-NOPERM no\r\n$-1\r\n$-1\r\n+PONG\r\n");
+        let mut noted = world.noted();
+        noted.retain(|note| !note.contains("Intended"));
+        assert_eq!(noted, ["read a get Done purpose=old", "read b get Done"], "{mode:?}");
+        // Of a transaction that there is, too: the second `MULTI` is what is refused.
+        let mut world = World::with(|context| context.mode = mode);
+        world.asks("BULLA.PURPOSE old\r\nMULTI\r\nMULTI\r\nAUTH x y\r\nWATCH a\r\nEXEC\r\n");
+        world.answers("+OK\r\n-ERR MULTI calls can not be nested\r\n-ERR WATCH inside MULTI is not allowed\r\n+OK\r\n");
+        let noted = world.noted();
+        assert!(!noted.is_empty() && noted.iter().all(|note| !note.contains("purpose")), "{mode:?}: {noted:?}");
+    }
+}
+
 #[test]
 fn a_transaction_is_bounded() {
     let mut world = World::with(|context| context.limits.transaction = 3);
