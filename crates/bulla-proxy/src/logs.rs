@@ -130,6 +130,9 @@ impl Logs {
 impl State {
     fn close(&mut self, counters: &Counters) {
         let Some(log) = self.log.take() else { return };
+        // Closing may take long, and what is not durable counts nowhere else meanwhile.
+        let pending = log.telemetry().queues.pending_entries;
+        counters.lost_at_most.add(pending);
         let (telemetry, closed, held) = log.close_holding();
         let given = counters.recorded.get();
         // Of what was lost inside, the log has gaps that tell.
@@ -137,6 +140,7 @@ impl State {
         let lost = (given - self.given_before).saturating_sub(known);
         self.lost += lost;
         counters.lost_at_most.add(lost);
+        counters.lost_at_most.subtract(pending);
         self.given_before = given;
         self.held = held;
         self.failure = closed.err();

@@ -65,7 +65,7 @@ impl Reopening {
         while !self.ends_within(LOOK) {
             let Some(why) = self.current.watch().failure() else { continue };
             self.shared.counters.log_failed.add(1);
-            let told = format!("the log has failed, and is opened again as soon as that can be: {why}");
+            let told = format!("the log has failed, and it is tried to open it again: {why}");
             self.shared.warnings.tell(Kind::LogFailed, &told);
             if !self.open_again() {
                 return;

@@ -31,7 +31,7 @@ impl Missing {
         match open().and_then(|log| append(log, self)) {
             Ok(()) => {
                 note!("{what}: the log takes entries again, and an entry `gap` says so");
-                self.untold = 0;
+                self = Missing { untold: 0, lost_at_most: 0 };
             }
             Err(error) => note!("{what}, and the log does not say so: {error}"),
         }

@@ -50,7 +50,7 @@ fn it_goes_on_by_itself_and_knows_what_it_knew_and_whoever_is_erased_is_forgotte
         another("HGET key-ada USR");
         told_at(metrics, "/metrics").contains("\nbulla_proxy_log_failed 1\n")
     });
-    let said = "the log has failed, and is opened again as soon as that can be: ";
+    let said = "the log has failed, and it is tried to open it again: ";
     eventually("that is said", || line(&mut told).starts_with(said));
     let ready = told_at(metrics, "/readyz");
     assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("not opened again yet"), "{ready}");

@@ -35,7 +35,6 @@ pub use operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unreco
 pub use outlet::{Outlet, Place, Ticket};
 
 use crate::config::{Mode, Unfollowable};
-use crate::counters::RefusedCommand;
 use crate::defect::{Defect, caught};
 use crate::resp::{Arguments, Replies, Requests, Violation};
 use admission::{Admission, Verdict};
@@ -290,7 +289,10 @@ impl Session {
                         self.give_up_on(&pending, now, recorder);
                     }
                 }
-                (Special::Exec | Special::Discard | Special::Reset, _) => queued = None,
+                (Special::Exec | Special::Discard | Special::Reset, _) => {
+                    queued = None;
+                    self.standing.leave_to(&pending);
+                }
                 (_, Some(queued)) => queued.push_back(pending),
                 (_, None) => self.give_up_on(&pending, now, recorder),
             }
@@ -434,7 +436,9 @@ impl Session {
         Ok(())
     }
 
-    fn give_up_on(&self, pending: &Pending, now: u64, recorder: &mut impl Record) {
+    /// Records that it is not known what became of a command. What is behind it was sent for where it would have led: to another database,
+    /// say.
+    fn give_up_on(&mut self, pending: &Pending, now: u64, recorder: &mut impl Record) {
         let report = self.report(Stage::Over, pending.come, now);
         // The connection has ended already; that the log takes nothing, it counts itself.
         if caught(|| report.command(pending, None, recorder)).is_err() {
@@ -442,6 +446,7 @@ impl Session {
             let counted = caught(|| report.command(pending, None, &mut count));
             recorder.missed(counted.map_or(1, |_| count.0));
         }
+        self.standing.leave_to(pending);
     }
 
     /// Gives the replies that are the proxy's own, where it is their turn, and lets a command go whose turn it is to go alone.

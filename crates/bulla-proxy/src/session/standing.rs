@@ -217,6 +217,16 @@ impl Standing {
         }
     }
 
+    /// A command was sent, and never answered: what was sent behind it was sent for the database, and by the user, that it would have led to.
+    pub(super) fn leave_to(&mut self, pending: &Pending) {
+        if let Databases::Select(database) = pending.effect.databases {
+            self.database = database;
+        }
+        if pending.special == Special::Reset {
+            *self = Standing::of(self.connection, self.certificate.take());
+        }
+    }
+
     fn hello(&mut self, pending: &Pending) {
         let Some(Hello { protocol, name, .. }) = Hello::of(&pending.arguments) else { return };
         if let Some(protocol) = protocol {

@@ -251,6 +251,28 @@ fn what_was_never_answered_is_recorded_as_unknown_when_the_connection_ends() {
     assert_eq!(world.noted(), unknown);
 }
 
+/// Else a write that may have happened is of a key of another database, where it may be nobody's.
+#[test]
+fn what_was_never_answered_is_of_the_database_that_was_selected_before_it() {
+    let mut world = World::new();
+    world.asks("SELECT 3\r\nGET a\r\nSELECT 1\r\nGET b\r\nMULTI\r\nSELECT 2\r\nGET c\r\nEXEC\r\nGET d\r\nRESET\r\nGET e\r\n");
+    world.says("+OK\r\n$-1\r\n");
+    world.session.end(9, &mut world.notes);
+    let expected = [
+        "read a get Done db=3",
+        "read b get Unknown db=1",
+        "read c get Unknown db=2",
+        "read d get Unknown db=2",
+        "read e get Unknown",
+    ];
+    assert_eq!(world.noted(), expected);
+    // In a transaction that the server has begun, too.
+    let mut world = World::new();
+    world.asks("MULTI\r\nSELECT 2\r\nGET c\r\nEXEC\r\nGET d\r\n").says("+OK\r\n+QUEUED\r\n");
+    world.session.end(9, &mut world.notes);
+    assert_eq!(world.noted(), ["read c get Unknown db=2", "read d get Unknown db=2"]);
+}
+
 #[test]
 fn databases_users_and_names_are_those_of_the_replies_before() {
     let mut world = World::new();

@@ -79,7 +79,7 @@ impl Directories {
         Err(Error::unavailable(format!(
             "{name} was replaced or moved while the log was open: its lock is not the one that {name} leads to now. \
              Nothing more is written to either; what was acknowledged is in the one that was moved. Open that one by its \
-             new name, or put it back"
+             new name, or put it back; either way whatever had it open is to be started anew"
         )))
     }
 }
