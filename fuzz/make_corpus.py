@@ -45,6 +45,13 @@ PROXY_HEADERS = [
     PROXY_V2 + bytes.fromhex("20000007030004a9b87e8f"),
     PROXY_V2 + bytes.fromhex("213100d8") + bytes(216),
 ]
+MSGPACK = [
+    b"\x81\xa9operation\xa4read",
+    b"\x85\xa4time\xd3\xff\xff\xff\xfe\0\0\0\0\xa9operation\xa4read\xa8location\xc4\x02k\xff\xa7subject\x92\xa1a\xa0\xa6status\xcc\xc8",
+    b"\x83\xa9operation\xa1x\xa4size\xcf" + b"\xff" * 8 + b"\xa7payload\xd9\x01x\x81\xa9operation\xa1y",
+    b"\x82\xa6colour\x92\x01\x81\xc0\xc3\xa9operation\xa1x\x91\x01\x81\xa9operation\xa1y",
+    b"\x81\xc7\x02t..\xd8t" + b"." * 16 + b"\xdf\0\0\0\x01\xa9operation\xa1z",
+]
 CONFIG = """[log]
 version = 1
 id = "000102030405060708090a0b0c0d0e0f"
@@ -322,6 +329,8 @@ def main():
             write("tile", "path-" + name.replace("/", "-"), b"\1\0" + name.encode())
     for index, line in enumerate(JSONL):
         write("jsonl", f"line-{index}", line.encode() + b"\n")
+    for index, entries in enumerate(MSGPACK):
+        write("msgpack", f"entries-{index}", entries)
     for index, stream in enumerate(RESP):
         write("resp", f"stream-{index}", stream)
     for index, header in enumerate(PROXY_HEADERS):

@@ -30,7 +30,7 @@ pub enum LineError {
     UnknownField {
         /// Its name; absent when it does not look like a name, for it may then be anything.
         name: Option<String>,
-        /// The byte at which the name ends.
+        /// The byte at which the name ends; 0 where there are no columns.
         column: usize,
     },
     /// A field is given a second time.
@@ -76,6 +76,9 @@ impl fmt::Display for LineError {
             }
             Self::UnknownField { name: Some(name), .. } => {
                 write!(f, "`{name}` is not a field; the fields are {}", field::names())
+            }
+            Self::UnknownField { name: None, column: 0 } => {
+                write!(f, "a name in the entry is not a field; the fields are {}", field::names())
             }
             Self::UnknownField { name: None, column } => write!(
                 f,

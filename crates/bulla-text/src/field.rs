@@ -1,4 +1,4 @@
-//! The fields of an entry in JSON, and what is said of them to a person.
+//! The fields of an entry in JSON and MessagePack, and what is said of them to a person.
 
 use bulla_proof::entry::MAX_SUBJECTS;
 

@@ -1,7 +1,8 @@
-//! What the fuzz targets `jsonl` and `combined` run. Not part of a library: there are no entry points but in tests and under
+//! What the fuzz targets `jsonl`, `combined` and `msgpack` run. Not part of a library: there are no entry points but in tests and under
 //! a fuzzer.
 
-use crate::{LineReader, combined, jsonl};
+use crate::{LineReader, combined, jsonl, msgpack};
+use bulla_proof::Entry;
 
 /// Lines of JSON.
 pub fn jsonl(bytes: &[u8]) {
@@ -14,6 +15,22 @@ pub fn jsonl(bytes: &[u8]) {
     });
 }
 
+/// MessagePack entries, one behind the other.
+pub fn msgpack(bytes: &[u8]) {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let before = rest.len();
+        let read = msgpack::read_entry(&mut rest);
+        assert!(rest.len() < before, "it goes on");
+        let Ok(entry) = read else { continue };
+        let mut written = Vec::new();
+        msgpack::write_entry(&entry, entry.time, &mut written);
+        let mut again = &written[..];
+        assert!(msgpack::read_entry(&mut again).is_ok_and(|again| same(&again, &entry)), "{entry:?}");
+        assert_eq!(again, b"");
+    }
+}
+
 /// Lines of an access log.
 pub fn combined(bytes: &[u8]) {
     each_line(bytes, |line| {
@@ -21,6 +38,16 @@ pub fn combined(bytes: &[u8]) {
             parsed.entry().measure().expect("a parsed entry is within its limits");
         }
     });
+}
+
+/// An entry's lifetime is that of what it was read from, and two of them cannot be compared as they are.
+fn same(one: &Entry<'_>, other: &Entry<'_>) -> bool {
+    let row = |entry: &Entry<'_>| {
+        let mut row = vec![0; entry.measure().expect("what was read is within the limits")];
+        entry.encode(0, &mut row);
+        row
+    };
+    (one.time, row(one)) == (other.time, row(other))
 }
 
 fn each_line(bytes: &[u8], mut check: impl FnMut(&[u8])) {
@@ -36,6 +63,10 @@ fn each_line(bytes: &[u8], mut check: impl FnMut(&[u8])) {
 mod tests {
     #[test]
     fn every_target_holds_on_its_corpus_and_close_to_it() {
-        bulla_testkit::corpus::check(&[("jsonl", super::jsonl), ("combined", super::combined)]);
+        bulla_testkit::corpus::check(&[
+            ("jsonl", super::jsonl),
+            ("combined", super::combined),
+            ("msgpack", super::msgpack),
+        ]);
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`lines`] | cuts a reader into numbered lines, in bounded memory |
 //! | [`jsonl`] | one entry as one line of JSON, both ways |
+//! | [`msgpack`] | one entry as one MessagePack map, both ways |
 //! | [`combined`] | the access log of Apache and nginx, one way |
 //! | [`time`] | RFC 3339 to nanoseconds since the epoch, and back |
 //! | [`zone`] | times as a person gives them, in a time zone |
@@ -45,6 +46,7 @@ mod field;
 pub mod fuzzing;
 pub mod jsonl;
 pub mod lines;
+pub mod msgpack;
 pub mod spelling;
 #[cfg(test)]
 mod tests;

@@ -513,7 +513,7 @@ fn a_line_over_the_limit_is_not_held() {
     assert!(LineReader::new(io::empty()).held() < lines::MAX_LINE);
 }
 
-fn entries() -> impl Strategy<Value = ParsedEntry> {
+pub(crate) fn entries() -> impl Strategy<Value = ParsedEntry> {
     let text = || option::of("\\PC{0,12}|(?s:.{0,12})");
     let bytes =
         || option::of(prop_oneof![vec(any::<u8>(), 0..24), "(?s:.{0,12})".prop_map(String::into_bytes)]);

@@ -20,6 +20,7 @@ pub mod keys;
 mod log;
 mod read;
 mod scan;
+pub mod socket;
 mod write;
 
 pub use admin::configure::{Configure, Configured};

@@ -1,14 +1,12 @@
 //! How far `bulla append` has come: a bar on a terminal; with `--stats` a line a second, and a table at the end.
 
 use super::input::Input;
-use super::taken::{self, Taken};
 use crate::exit::Failure;
 use crate::output::{print_json, progress_bar};
 use bulla::text::spelling::counted;
 use bulla::{Log, Telemetry, Waits};
 use indicatif::{HumanBytes, ProgressBar};
 use serde::Serialize;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The time between two lines.
@@ -47,22 +45,24 @@ impl Meter {
         self.bytes += bytes;
     }
 
-    /// Looked at once a line.
-    pub(super) fn tick(&mut self, lines: &Mutex<Taken>, log: &Log) -> Result<(), Failure> {
+    /// One that shows no bar: of what has no end.
+    pub(super) fn without_bar(stats: bool, json: bool) -> Self {
+        Meter { bar: None, ..Meter::new(stats, json, &[]) }
+    }
+
+    /// Looked at once a line, with how many were accepted and refused.
+    pub(super) fn tick(&mut self, counts: impl Fn() -> (u64, u64), log: &Log) -> Result<(), Failure> {
         self.ticks += 1;
         if let Some(bar) = &self.bar {
             bar.set_position(self.bytes);
             if self.ticks.is_multiple_of(1024) {
-                bar.set_message(counted(taken::lock(lines).lines.accepted(), "entry"));
+                bar.set_message(counted(counts().0, "entry"));
             }
         }
         if !self.stats || self.told.elapsed() < SECOND {
             return Ok(());
         }
-        let (accepted, refused) = {
-            let taken = taken::lock(lines);
-            (taken.lines.accepted(), taken.refused.count())
-        };
+        let (accepted, refused) = counts();
         let (before, time) = (self.told_entries, self.told.elapsed());
         (self.told, self.told_entries) = (Instant::now(), accepted);
         let stats = log.telemetry();

@@ -4,6 +4,7 @@ mod acks;
 mod alarm;
 mod input;
 mod lines;
+mod listening;
 mod meter;
 mod refused;
 mod taken;
@@ -19,7 +20,7 @@ use bulla::store::FileSystem;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
 use bulla::{
-    Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery, ResumedErasure, Telemetry,
+    Closing, Entry, ErrorKind, HoldDifference, Log, Options, Producer, Recovery, ResumedErasure, Telemetry,
 };
 use input::Input;
 use lines::{Lines, Place, UpTo};
@@ -27,7 +28,7 @@ use meter::Meter;
 use refused::Refused;
 use serde::Serialize;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -38,6 +39,7 @@ const TOLD_AGAIN: Duration = Duration::from_secs(10);
 
 /// Append entries from files or standard input.
 #[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("listening").multiple(true))]
 #[command(after_help = "\
 A JSON line has `operation`, and may have time (RFC 3339), location, subject (one or a list),
 controller, processor, purpose, actor, client, stream, status, duration (nanoseconds), size,
@@ -84,6 +86,28 @@ pub(crate) struct Append {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Take entries of other processes at this local socket until a signal comes, and
+    /// acknowledge each batch once it is durable (docs/socket.md)
+    #[arg(long, value_name = "PATH", group = "listening", conflicts_with_all = ["files", "acks"])]
+    listen: Option<PathBuf>,
+
+    /// The same at a datagram socket, which acknowledges nothing
+    #[arg(long, value_name = "PATH", group = "listening", conflicts_with_all = ["files", "acks"])]
+    listen_datagrams: Option<PathBuf>,
+
+    /// Who may connect, as the mode of the sockets
+    #[arg(long, value_name = "MODE", value_parser = listening::parse_mode, default_value = "0600", requires = "listening")]
+    listen_mode: u32,
+
+    /// Clients of the socket at once
+    #[arg(long, value_name = "N", default_value_t = 64, requires = "listening")]
+    clients: usize,
+
+    /// Have the actor be who the kernel says sent the entry, `uid:` and the user's number,
+    /// whatever it claims
+    #[arg(long, requires = "listening")]
+    actor_from_peer: bool,
+
     /// The files to read; `-`, and none at all, is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -108,14 +132,22 @@ enum SubjectFrom {
 
 impl Append {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let first = input::first_name(&self.files);
+        let first = match self.listening() {
+            Some(path) => path.display().to_string(),
+            None => input::first_name(&self.files),
+        };
         let (interrupt, open) = match self.open(&first) {
             Ok(open) => open,
             Err(failure) => return Err(self.took_nothing(failure, &first)),
         };
-        let Open { inputs, taken, acks, log, mut producer } = open;
+        if self.listening().is_some() {
+            return listening::run(&self, &interrupt, open);
+        }
+        let Open { inputs, taken, acks, log } = open;
+        let mut producer = log.producer()?;
         let meter = Meter::new(self.stats, self.json, &inputs);
-        let mut run = Run { append: &self, interrupt: &interrupt, taken, acks, meter };
+        let terms = self.terms();
+        let mut run = Run { append: &self, terms, interrupt: &interrupt, taken, acks, meter };
         let read = run.read_all(&inputs, &log, &mut producer);
         run.end(log, producer, &inputs, read)
     }
@@ -154,18 +186,20 @@ impl Append {
                 "--acks counts the lines of one input: give one file, or none; nothing was appended";
             return Err(Failure::usage(message));
         }
-        let inputs = input::find(&self.files)?;
+        let inputs = match self.listening() {
+            Some(_) => Vec::new(),
+            None => input::find(&self.files)?,
+        };
         let refused = Refused::open(self.rejects.as_deref(), &self.place, &inputs)?;
         let log = open(&self.place, telling_environment(teller()?))?;
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
-        let producer = log.producer()?;
         let taken = Arc::new(Mutex::new(Taken { lines: Lines::default(), refused }));
         let acks = self.acks.then(|| Acks::start(&log, taken.clone())).transpose()?;
         *phase.lock().unwrap_or_else(PoisonError::into_inner) =
             Phase::Open { closing: log.closing(), is_told: false };
-        Ok((interrupt, Open { inputs, taken, acks, log, producer }))
+        Ok((interrupt, Open { inputs, taken, acks, log }))
     }
 
     /// Tells that it ended before the first line was looked at.
@@ -174,39 +208,58 @@ impl Append {
         summary.with_failure(failure.exit, &failure.message, self.json)
     }
 
+    /// Where it is to listen for entries, if it is.
+    fn listening(&self) -> Option<&Path> {
+        self.listen.as_deref().or(self.listen_datagrams.as_deref())
+    }
+
+    fn terms(&self) -> Terms {
+        Terms { format: self.format, stream: self.stream.clone(), subject_from: self.subject_from }
+    }
+}
+
+/// What becomes of a line, and of its entry, before it is appended.
+#[derive(Debug)]
+struct Terms {
+    format: Format,
+    stream: Option<String>,
+    subject_from: Option<SubjectFrom>,
+}
+
+impl Terms {
     fn parse(&self, line: &[u8]) -> Result<ParsedEntry, String> {
         let parsed = match self.format {
             Format::Jsonl => jsonl::parse_line(line),
             Format::Combined => combined::parse_line(line),
         };
-        let mut entry = parsed.map_err(|error| error.to_string())?;
-        if entry.stream.is_none() {
-            entry.stream.clone_from(&self.stream);
-        }
+        parsed.map_err(|error| error.to_string())
+    }
+
+    fn complete<'a>(&'a self, entry: &mut Entry<'a>) -> Result<(), String> {
+        entry.stream = entry.stream.or(self.stream.as_deref());
         if let (None, Some(field)) = (&entry.subjects, self.subject_from) {
-            entry.subjects = field.of(&entry)?.map(|subject| vec![subject]);
+            entry.subjects = field.of(entry)?.map(|subject| [subject].into_iter().collect());
         }
-        Ok(entry)
+        Ok(())
     }
 }
 
 impl SubjectFrom {
-    fn of(self, entry: &ParsedEntry) -> Result<Option<String>, String> {
-        let field = match self {
-            SubjectFrom::Client => &entry.client,
-            SubjectFrom::Actor => &entry.actor,
-            SubjectFrom::Controller => &entry.controller,
-            SubjectFrom::Processor => &entry.processor,
-            SubjectFrom::Purpose => &entry.purpose,
-            SubjectFrom::Stream => &entry.stream,
+    fn of<'a>(self, entry: &Entry<'a>) -> Result<Option<&'a str>, String> {
+        Ok(match self {
+            SubjectFrom::Client => entry.client,
+            SubjectFrom::Actor => entry.actor,
+            SubjectFrom::Controller => entry.controller,
+            SubjectFrom::Processor => entry.processor,
+            SubjectFrom::Purpose => entry.purpose,
+            SubjectFrom::Stream => entry.stream,
             SubjectFrom::Location => {
-                let location = entry.location.clone().map(String::from_utf8).transpose();
+                let location = entry.location.map(std::str::from_utf8).transpose();
                 // Without its data subject the entry could not be found for them, nor erased.
-                return location
-                    .map_err(|_| "`location` is not UTF-8, so it cannot be the data subject".to_owned());
+                location
+                    .map_err(|_| "`location` is not UTF-8, so it cannot be the data subject".to_owned())?
             }
-        };
-        Ok(field.clone())
+        })
     }
 }
 
@@ -307,12 +360,12 @@ struct Open {
     taken: Arc<Mutex<Taken>>,
     acks: Option<Acks>,
     log: Log,
-    producer: Producer,
 }
 
 /// One run of the command, once everything is open.
 struct Run<'a> {
     append: &'a Append,
+    terms: Terms,
     interrupt: &'a Interrupt,
     taken: Arc<Mutex<Taken>>,
     acks: Option<Acks>,
@@ -337,7 +390,7 @@ impl Run<'_> {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(failed(&error)),
                 }
-                self.meter.tick(&self.taken, log)?;
+                self.meter.tick(|| taken::lock(&self.taken).counts(), log)?;
             }
         }
         Ok(())
@@ -353,21 +406,25 @@ impl Run<'_> {
         let (raw, parsed) = match text {
             Ok(line) => {
                 self.meter.read(line.len() as u64 + 1);
-                (Some(line), self.append.parse(line))
+                (Some(line), self.terms.parse(line))
             }
             Err(error) => (None, Err(error.to_string())),
         };
         let reason = match parsed {
-            Ok(entry) => match self.stage(&entry, producer) {
-                Ok(()) => {
-                    taken::lock(&self.taken).lines.accept(place, || log.durable_prefix());
-                    return Ok(());
+            Ok(parsed) => {
+                let mut entry = parsed.entry();
+                match self.terms.complete(&mut entry).map(|()| self.stage(&entry, producer)) {
+                    Ok(Ok(())) => {
+                        taken::lock(&self.taken).lines.accept(place, || log.durable_prefix());
+                        return Ok(());
+                    }
+                    Ok(Err(error)) if error.kind() == ErrorKind::Invalid => error.to_string(),
+                    // A signal ended the wait: this line is not accepted, and the last that is looked at.
+                    Ok(Err(error)) if error.kind() == ErrorKind::Timeout => return Ok(()),
+                    Ok(Err(error)) => return Err(error.into()),
+                    Err(reason) => reason,
                 }
-                Err(error) if error.kind() == ErrorKind::Invalid => error.to_string(),
-                // A signal ended the wait: this line is not accepted, and the last that is looked at.
-                Err(error) if error.kind() == ErrorKind::Timeout => return Ok(()),
-                Err(error) => return Err(error.into()),
-            },
+            }
             Err(reason) => reason,
         };
         let mut taken = taken::lock(&self.taken);
@@ -378,10 +435,9 @@ impl Run<'_> {
     }
 
     /// Stages an entry. A medium that is slow is waited for; one that fails says so by itself.
-    fn stage(&self, entry: &ParsedEntry, producer: &mut Producer) -> bulla::Result<()> {
-        let entry = entry.entry();
+    fn stage(&self, entry: &Entry<'_>, producer: &mut Producer) -> bulla::Result<()> {
         loop {
-            match producer.append(&entry) {
+            match producer.append(entry) {
                 Err(error) if error.kind() == ErrorKind::Timeout && !self.interrupt.is_raised() => {}
                 appended => return appended,
             }

@@ -17,6 +17,11 @@ pub(super) fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
 }
 
 impl Taken {
+    /// How many were accepted, and how many refused.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.lines.accepted(), self.refused.count())
+    }
+
     /// The line was refused. `raw` is absent where it was too long to be held.
     pub(super) fn refuse(
         &mut self,

@@ -315,6 +315,11 @@ fn look_at_what_is_appended(seen: &mut Seen, place: &Place) {
     seen.run(place, "append", &["/nowhere"]).exits(exit::ENVIRONMENT);
     seen.run_with(place, "append", &["--stats"], ENTRIES).exits(exit::SOME_REFUSED);
     seen.run(place, "verify", &[]).exits(exit::DONE);
+    let elsewhere = Place::new();
+    seen.look(
+        &elsewhere.arguments("append", &["--listen", "--json"]),
+        &crate::listening::listen(&elsewhere).out,
+    );
 }
 
 fn look_at_keys_and_settings(seen: &mut Seen, place: &Place) {

@@ -33,6 +33,7 @@ mod interrupt;
 mod json;
 mod json_members;
 mod keys;
+mod listening;
 mod manual;
 mod memory;
 mod prove;

@@ -14,33 +14,33 @@ use zeroize::Zeroizing;
 
 /// Ends every wait of a server, by a byte in a pipe that is empty, which has room for it; and by closing its end, should writing
 /// fail all the same. Closing alone is not enough: a child that has not come to its `exec` has that end open, too.
-pub(super) struct Stop {
+pub(crate) struct Stop {
     /// Has something to read, or is hung up on, once it is set.
     waiting: OwnedFd,
     until: Mutex<Option<OwnedFd>>,
 }
 
 impl Stop {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let (waiting, until) = pipe_with(PipeFlags::CLOEXEC)?;
         Ok(Stop { waiting, until: Mutex::new(Some(until)) })
     }
 
     /// Ends the waits of now and of later.
-    pub(super) fn set(&self) {
+    pub(crate) fn set(&self) {
         if let Some(until) = self.until.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = rustix::io::write(&until, &[1]);
         }
     }
 
     /// Waits for so long at most; whether it is set.
-    pub(super) fn wait(&self, time: Duration) -> bool {
+    pub(crate) fn wait(&self, time: Duration) -> bool {
         let mut polled = [PollFd::new(&self.waiting, PollFlags::IN)];
         matches!(poll(&mut polled, timespec(Some(time)).as_ref()), Ok(1..))
     }
 
     /// Waits until something can be read from `socket`; false where it is set.
-    pub(super) fn wait_for(&self, socket: &OwnedFd) -> bool {
+    pub(crate) fn wait_for(&self, socket: &OwnedFd) -> bool {
         let mut polled = [PollFd::new(&self.waiting, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
         // Where polling fails, reading the socket fails after it, and that is told.
         let _ = poll(&mut polled, None);
@@ -49,7 +49,7 @@ impl Stop {
 }
 
 /// A connection. Of a server's connections every wait ends when the server is stopped.
-pub(super) struct Link {
+pub(crate) struct Link {
     socket: OwnedFd,
     stop: Option<Arc<Stop>>,
 }
@@ -59,11 +59,11 @@ type Deadline = Option<Instant>;
 
 impl Link {
     /// `socket` does not block.
-    pub(super) fn new(socket: OwnedFd, stop: Option<Arc<Stop>>) -> Self {
+    pub(crate) fn new(socket: OwnedFd, stop: Option<Arc<Stop>>) -> Self {
         Link { socket, stop }
     }
 
-    pub(super) fn socket(&self) -> &OwnedFd {
+    pub(crate) fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
@@ -72,7 +72,7 @@ impl Link {
     /// # Errors
     /// `TimedOut` where it takes too long, `InvalidData` where it would be too long, `UnexpectedEof` where it is cut off,
     /// `ConnectionAborted` where the server is stopped.
-    pub(super) fn receive(&self, deadline: Deadline) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    pub(crate) fn receive(&self, deadline: Deadline) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
         let mut length = [0; 4];
         match self.fill(&mut length, deadline)? {
             0 => return Ok(None),
@@ -94,28 +94,44 @@ impl Link {
     ///
     /// # Errors
     /// As [`Link::receive`], and `BrokenPipe` where nobody is there to take it.
-    pub(super) fn send(&self, message: &[u8], deadline: Deadline) -> io::Result<()> {
+    pub(crate) fn send(&self, message: &[u8], deadline: Deadline) -> io::Result<()> {
         let length = u32::try_from(message.len()).map_err(|_| io::ErrorKind::InvalidData)?;
         self.put(&length.to_le_bytes(), deadline)?;
         self.put(message, deadline)
+    }
+
+    /// Reads what there is, and waits where there is nothing; 0 where the other side is done.
+    ///
+    /// # Errors
+    /// As [`Link::receive`].
+    pub(crate) fn read_some(&self, buffer: &mut [u8], deadline: Deadline) -> io::Result<usize> {
+        loop {
+            match rustix::io::read(&self.socket, &mut *buffer) {
+                Ok(count) => return Ok(count),
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => self.wait(PollFlags::IN, deadline)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Reads until `buffer` is full or the other side is done.
     fn fill(&self, buffer: &mut [u8], deadline: Deadline) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match rustix::io::read(&self.socket, &mut buffer[filled..]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::WOULDBLOCK) => self.wait(PollFlags::IN, deadline)?,
-                Err(error) => return Err(error.into()),
+            match self.read_some(&mut buffer[filled..], deadline)? {
+                0 => break,
+                count => filled += count,
             }
         }
         Ok(filled)
     }
 
-    fn put(&self, mut bytes: &[u8], deadline: Deadline) -> io::Result<()> {
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// As [`Link::send`].
+    pub(crate) fn put(&self, mut bytes: &[u8], deadline: Deadline) -> io::Result<()> {
         while !bytes.is_empty() {
             match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
                 Ok(count) => bytes = &bytes[count..],
@@ -128,7 +144,7 @@ impl Link {
     }
 
     /// Waits until the socket is ready for this.
-    fn wait(&self, flags: PollFlags, deadline: Deadline) -> io::Result<()> {
+    pub(crate) fn wait(&self, flags: PollFlags, deadline: Deadline) -> io::Result<()> {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             return Err(io::ErrorKind::TimedOut.into());

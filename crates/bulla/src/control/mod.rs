@@ -18,10 +18,10 @@
 mod at_hand;
 mod client;
 mod handle;
-mod link;
+pub(crate) mod link;
 mod message;
 mod server;
-mod socket;
+pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 

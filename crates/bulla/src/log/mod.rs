@@ -231,6 +231,11 @@ impl Log {
         self.engine.replicas()
     }
 
+    /// The log's origin.
+    pub fn origin(&self) -> String {
+        self.engine.config().origin.clone()
+    }
+
     /// What opening found beyond the last checkpoint.
     pub fn recovery(&self) -> Recovery {
         self.engine.recovery
@@ -506,5 +511,8 @@ fn check_owner(owner: u32) -> Result<()> {
 
 #[cold]
 fn foreign() -> Error {
-    Error::new(ErrorKind::Closed, "the log belongs to the process that opened it, not to its child")
+    Error::new(
+        ErrorKind::Closed,
+        "the log belongs to the process that opened it, not to its child: a child connects to its local socket",
+    )
 }

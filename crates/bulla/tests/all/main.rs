@@ -31,6 +31,7 @@ mod panics;
 mod reader;
 mod register;
 mod second_reader;
+mod socket;
 mod staging_model;
 mod telemetry;
 mod unreadable;

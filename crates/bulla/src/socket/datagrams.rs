@@ -1,0 +1,89 @@
+//! The datagram socket: each datagram is a batch, and nothing is acknowledged.
+//!
+//! A sender that blocks waits while the socket is full. What the kernel has taken is lost only with the process that has the log
+//! open, and what that has staged with it as well: a sender learns of neither.
+
+use super::intake::{Peer, Sent, count};
+use super::serve::Service;
+use super::wire::Acknowledgement;
+use crate::log::Producer;
+use bulla_store::{Error, Result};
+use rustix::io::{Errno, IoSliceMut};
+use rustix::net::sockopt::set_socket_passcred;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest datagram, in bytes: more than a sender can send, unless its buffer was made larger.
+const LONGEST: usize = 256 << 10;
+/// The wait after a datagram could not be received.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What takes datagrams.
+pub(super) struct Datagrams {
+    service: Arc<Service>,
+    producer: Producer,
+    /// Datagrams so far.
+    number: u64,
+}
+
+impl Datagrams {
+    pub(super) fn new(service: &Arc<Service>, socket: &OwnedFd, producer: Producer) -> Result<Self> {
+        let failed = |error: Errno| Error::io("having the kernel say who sends datagrams", error.into());
+        set_socket_passcred(socket, true).map_err(failed)?;
+        Ok(Datagrams { service: service.clone(), producer, number: 0 })
+    }
+
+    /// Appends what comes until the log listens no more, and what has come by then.
+    pub(super) fn receive(mut self, socket: &OwnedFd) {
+        let mut buffer = vec![0; LONGEST];
+        while self.service.stop.wait_for(socket) {
+            match self.take_one(socket, &mut buffer) {
+                Ok(()) | Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+                Err(_) => drop(self.service.stop.wait(PAUSE)),
+            }
+        }
+        // Whoever sent these was told by the kernel that they were taken.
+        while self.take_one(socket, &mut buffer).is_ok() {}
+        // Closing the log commits what is staged, or says that it could not.
+        drop(self.producer.flush());
+    }
+
+    fn take_one(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> Result<(), Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(buffer)];
+        let received = recvmsg(socket, &mut parts, &mut ancillary, RecvFlags::DONTWAIT)?;
+        let credentials = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials),
+            _ => None,
+        });
+        let peer = credentials.map(|credentials| Peer {
+            process: u32::try_from(credentials.pid.as_raw_nonzero().get()).unwrap_or_default(),
+            user: credentials.uid.as_raw(),
+        });
+        count(&self.service.counters.datagrams, 1);
+        self.number += 1;
+        match peer {
+            None => self.refuse(Peer { process: 0, user: u32::MAX }, "the kernel does not say who sent it"),
+            Some(peer) if received.flags.contains(ReturnFlags::TRUNC) => {
+                self.refuse(peer, &format!("a datagram has {LONGEST} bytes at most: it was cut off"));
+            }
+            Some(peer) => {
+                let mut told = Acknowledgement { batch: self.number, ..Acknowledgement::default() };
+                let body = &buffer[..received.bytes];
+                if let Err(error) = self.service.append(body, peer, &mut self.producer, &mut told) {
+                    self.refuse(peer, &error.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, from: Peer, reason: &str) {
+        count(&self.service.counters.refused, 1);
+        self.service.intake.refused(Sent { from, batch: self.number, entry: 0 }, reason, None);
+    }
+}

@@ -1,0 +1,218 @@
+//! [`Listen`] and [`Listening`]: the side of the process that has the log open.
+#![expect(clippy::disallowed_methods, reason = "a thread for each socket")]
+
+use super::datagrams;
+use super::intake::{AsSent, Counters, Counts, Intake};
+use super::listener::Listener;
+use super::serve::Service;
+use crate::control::link::Stop;
+use crate::log::Log;
+use bulla_store::{Error, Result, process};
+use rustix::net::SocketType;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Clients at once, unless it is said otherwise.
+const CLIENTS: usize = 64;
+/// The sockets' owner alone may connect.
+const MODE: u32 = 0o600;
+
+/// How a log listens for entries of other processes.
+///
+/// ```
+/// # fn main() -> bulla::Result<()> {
+/// # let place = tempfile::tempdir().unwrap();
+/// # let (directory, path) = (place.path().join("audit"), place.path().join("audit.sock"));
+/// # bulla::Init::default().create(&directory)?;
+/// use bulla::socket::{Connection, Listen};
+/// use bulla::{Entry, Log, Options};
+/// let log = Log::open(&directory, Options::default())?;
+/// let listening = Listen::default().stream(&path).start(&log)?;
+///
+/// // In other processes, as many as there are:
+/// let connection = Connection::open(&path)?;
+/// let mut producer = connection.producer()?;
+/// producer.append(&Entry::new("read", "user_42/email").subject("user_42"))?;
+/// producer.flush()?.durable()?;
+/// drop(producer);
+/// connection.close()?;
+///
+/// assert_eq!(listening.stop().accepted, 1);
+/// log.close()
+/// # }
+/// ```
+#[must_use = "nothing listens before `start`"]
+pub struct Listen {
+    stream: Option<PathBuf>,
+    datagrams: Option<PathBuf>,
+    mode: u32,
+    pub(super) clients: usize,
+    pub(super) peer_is_actor: bool,
+    pub(super) intake: Arc<dyn Intake>,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        let intake = Arc::new(AsSent);
+        Listen { stream: None, datagrams: None, mode: MODE, clients: CLIENTS, peer_is_actor: false, intake }
+    }
+}
+
+impl Listen {
+    /// Takes batches at `path`, and acknowledges each once it is durable.
+    pub fn stream(mut self, path: impl AsRef<Path>) -> Self {
+        self.stream = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Takes batches at `path`, each in a datagram, and acknowledges none.
+    pub fn datagrams(mut self, path: impl AsRef<Path>) -> Self {
+        self.datagrams = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Who may connect, as the mode of the sockets (default 0600).
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Clients of the stream socket at once (default 64): more are turned away. Each has a producer.
+    pub fn clients(mut self, clients: usize) -> Self {
+        self.clients = clients;
+        self
+    }
+
+    /// Has every entry's actor be who the kernel says sent it, `uid:` and the user's number, whatever it claims.
+    pub fn peer_is_actor(mut self, is_it: bool) -> Self {
+        self.peer_is_actor = is_it;
+        self
+    }
+
+    /// What becomes of entries before they are appended.
+    pub fn intake(mut self, intake: Arc<dyn Intake>) -> Self {
+        self.intake = intake;
+        self
+    }
+
+    /// Listens for entries of `log` from now on.
+    ///
+    /// # Errors
+    /// `Invalid` for a mode or number out of range, for no socket at all, and where something else lies at a path; `Locked`
+    /// where somebody listens there; else `Unavailable`.
+    pub fn start(self, log: &Log) -> Result<Listening> {
+        if self.stream.is_none() && self.datagrams.is_none() {
+            return Err(Error::invalid("there is no socket to listen at"));
+        }
+        if self.mode > 0o777 {
+            return Err(Error::invalid(format!("{:o} is no mode of a socket: 0 to 777", self.mode)));
+        }
+        if self.clients == 0 {
+            return Err(Error::invalid("listening needs room for a client"));
+        }
+        let bind = |path: &Option<PathBuf>, kind| {
+            path.as_ref().map(|path| Listener::bind(path, kind, self.mode)).transpose()
+        };
+        let stream = bind(&self.stream, SocketType::STREAM)?;
+        let datagrams = bind(&self.datagrams, SocketType::DGRAM)?;
+        let failed = |error| Error::io("starting to listen", error);
+        let stop = Arc::new(Stop::new().map_err(failed)?);
+        let counters = Arc::new(Counters::default());
+        let mut listening = Listening {
+            stop: stop.clone(),
+            counters: counters.clone(),
+            parts: Vec::new(),
+            owner: process::id(),
+        };
+        let service = Arc::new(Service {
+            clients: self.clients,
+            peer_is_actor: self.peer_is_actor,
+            intake: self.intake,
+            origin: log.origin(),
+            producers: log.producers(),
+            stop,
+            counters,
+            large: Arc::default(),
+        });
+        if let Some(listener) = datagrams {
+            let from = datagrams::Datagrams::new(&service, &listener.socket, log.producer()?)?;
+            listening.run("bulla-datagrams", listener, move |socket| from.receive(socket)).map_err(failed)?;
+        }
+        if let Some(listener) = stream {
+            let accept = move |socket: &_| service.accept(socket);
+            listening.run("bulla-listen", listener, accept).map_err(failed)?;
+        }
+        Ok(listening)
+    }
+}
+
+impl fmt::Debug for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Listen { stream, datagrams, mode, clients, .. } = self;
+        write!(f, "Listen({stream:?}, {datagrams:?}, {mode:o}, {clients} clients)")
+    }
+}
+
+/// A log that listens. It is stopped before the log is closed.
+pub struct Listening {
+    stop: Arc<Stop>,
+    counters: Arc<Counters>,
+    parts: Vec<(Arc<Listener>, JoinHandle<()>)>,
+    owner: u32,
+}
+
+impl Listening {
+    fn run(
+        &mut self,
+        name: &str,
+        listener: Listener,
+        serve: impl FnOnce(&std::os::fd::OwnedFd) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let listener = Arc::new(listener);
+        let listening = listener.clone();
+        let thread =
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || serve(&listening.socket));
+        let thread = thread.inspect_err(|_| listener.remove())?;
+        self.parts.push((listener, thread));
+        Ok(())
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        self.counters.read()
+    }
+
+    /// Takes nothing more: batches that were read are acknowledged once they are durable, datagrams that have come are appended. Clients
+    /// then see the end of their connection.
+    pub fn stop(mut self) -> Counts {
+        self.end();
+        self.counters.read()
+    }
+
+    fn end(&mut self) {
+        if self.owner != process::id() {
+            // A forked child has a copy of this, and none of its threads: it must not stop its parent's.
+            return std::mem::forget(std::mem::take(&mut self.parts));
+        }
+        self.stop.set();
+        for (listener, thread) in self.parts.drain(..) {
+            // Nobody is to find it who would then wait for an answer.
+            listener.remove();
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Listening({:?})", self.counts())
+    }
+}

@@ -1,0 +1,147 @@
+//! A socket's file at a path that the user chose.
+#![expect(clippy::disallowed_methods, reason = "a socket lies in a directory, and no store makes one")]
+
+use bulla_store::{Error, ErrorKind, Result};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: i32 = 128;
+
+/// A socket that listens, and its name.
+pub(super) struct Listener {
+    pub(super) socket: OwnedFd,
+    place: Place,
+    /// By which the name is known to be still this socket's.
+    inode: (u64, u64),
+}
+
+/// A name in a directory, which is open: a socket's address has room for 107 bytes of path, and `/proc/self/fd` is short wherever
+/// the directory lies.
+struct Place {
+    directory: OwnedFd,
+    name: OsString,
+    path: PathBuf,
+}
+
+impl Place {
+    fn open(path: &Path) -> Result<Self> {
+        let name =
+            path.file_name().ok_or_else(|| Error::invalid(format!("{} names no socket", path.display())))?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(parent, flags, Mode::empty());
+        let directory =
+            directory.map_err(|error| Error::io(format!("opening {}", parent.display()), error.into()))?;
+        Ok(Place { directory, name: name.to_owned(), path: path.to_owned() })
+    }
+
+    fn address(&self, name: &OsStr) -> io::Result<SocketAddrUnix> {
+        let mut path = OsString::from(format!("/proc/self/fd/{}/", self.directory.as_raw_fd()));
+        path.push(name);
+        Ok(SocketAddrUnix::new(path)?)
+    }
+
+    /// What kind of file the name is, if any, and which.
+    fn look(&self) -> io::Result<Option<(FileType, (u64, u64))>> {
+        match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(Some((FileType::from_raw_mode(found.st_mode), (found.st_dev, found.st_ino)))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn remove(&self, name: &OsStr) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.directory, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn connect(&self, kind: SocketType) -> io::Result<OwnedFd> {
+        let socket = new_socket(kind)?;
+        rustix::net::connect(&socket, &self.address(&self.name)?)?;
+        Ok(socket)
+    }
+
+    /// Refuses what is no socket, and one that somebody listens on.
+    fn check_free(&self, kind: SocketType) -> Result<()> {
+        let path = self.path.display();
+        let looked = self.look().map_err(|error| Error::io(format!("looking at {path}"), error))?;
+        match looked {
+            None => Ok(()),
+            Some((FileType::Socket, _)) => match self.connect(kind) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+                // It is full, say, or another kind of socket: somebody's in any case.
+                _ => Err(Error::new(ErrorKind::Locked, format!("{path}: somebody listens there already"))),
+            },
+            Some(_) => Err(Error::invalid(format!("{path} is there already, and is no socket"))),
+        }
+    }
+}
+
+impl Listener {
+    /// Makes a socket of this kind at `path`, in the place of one that nobody listens on any more. It has its mode before anybody can
+    /// connect to it, and its name only then.
+    ///
+    /// # Errors
+    /// `Locked` where somebody listens there, `Invalid` where something else is there, else `Unavailable`.
+    pub(super) fn bind(path: &Path, kind: SocketType, mode: u32) -> Result<Self> {
+        let place = Place::open(path)?;
+        place.check_free(kind)?;
+        let failed = |error| Error::io(format!("making the socket {}", path.display()), error);
+        let mut temporary = place.name.clone();
+        temporary.push(format!(".{}", std::process::id()));
+        let listener = (|| {
+            place.remove(&temporary)?;
+            let socket = new_socket(kind)?;
+            rustix::net::bind(&socket, &place.address(&temporary)?)?;
+            rustix::fs::chmodat(&place.directory, &temporary, Mode::from_raw_mode(mode), AtFlags::empty())?;
+            if kind == SocketType::STREAM {
+                rustix::net::listen(&socket, BACKLOG)?;
+            }
+            rustix::fs::renameat(&place.directory, &temporary, &place.directory, &place.name)?;
+            let (_, inode) = place.look()?.ok_or(io::ErrorKind::NotFound)?;
+            Ok((socket, inode))
+        })();
+        let (socket, inode) = listener.map_err(|error| {
+            let _ = place.remove(&temporary);
+            failed(error)
+        })?;
+        Ok(Listener { socket, place, inode })
+    }
+
+    /// Takes the name away, unless it is another socket's by now.
+    pub(super) fn remove(&self) {
+        if self.place.look().is_ok_and(|found| found.is_some_and(|(_, inode)| inode == self.inode)) {
+            // One that stays is found to be nobody's.
+            let _ = self.place.remove(&self.place.name);
+        }
+    }
+}
+
+/// Connects to the socket at `path`.
+///
+/// # Errors
+/// `Unavailable` where nobody listens there, or this user may not ask.
+pub(super) fn connect(path: &Path) -> Result<OwnedFd> {
+    let connected = Place::open(path)?.connect(SocketType::STREAM);
+    connected.map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Error::unavailable(format!(
+            "{}: nobody listens there; start `bulla append DIR --listen {}` first",
+            path.display(),
+            path.display()
+        )),
+        _ => Error::io(format!("connecting to {}", path.display()), error),
+    })
+}
+
+fn new_socket(kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?)
+}
