@@ -127,9 +127,14 @@ fn a_purpose_ends_with_an_auth_that_is_refused_behind_a_multi_that_is_refused_to
         // Of a transaction that there is, too: the second `MULTI` is what is refused.
         let mut world = World::with(|context| context.mode = mode);
         world.asks("BULLA.PURPOSE old\r\nMULTI\r\nMULTI\r\nAUTH x y\r\nWATCH a\r\nEXEC\r\n");
-        world.answers("+OK\r\n-ERR MULTI calls can not be nested\r\n-ERR WATCH inside MULTI is not allowed\r\n+OK\r\n");
+        world.answers(
+            "+OK\r\n-ERR MULTI calls can not be nested\r\n-ERR WATCH inside MULTI is not allowed\r\n+OK\r\n",
+        );
         let noted = world.noted();
-        assert!(!noted.is_empty() && noted.iter().all(|note| !note.contains("purpose")), "{mode:?}: {noted:?}");
+        assert!(
+            !noted.is_empty() && noted.iter().all(|note| !note.contains("purpose")),
+            "{mode:?}: {noted:?}"
+        );
     }
 }
 
