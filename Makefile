@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-proxy test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-proxy spark vectors setup clean
+.PHONY: demo demo-proxy demo-c install header test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-proxy spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -17,6 +17,21 @@ demo: setup
 demo-proxy: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	@scripts/demo-proxy.sh $(BIN)
+
+## A program in C: built against the library as `make install` installs it; it appends, queries, proves and checks.
+demo-c: setup
+	@scripts/demo-c.sh
+
+## The command, its manual pages, and the library for C with its header and pkg-config file: into PREFIX.
+PREFIX ?= /usr/local
+DESTDIR ?=
+install:
+	cargo build --quiet --release --package bulla-cli --package bulla-c
+	@scripts/install.sh target/release "$(DESTDIR)" "$(PREFIX)"
+
+## The header for C, written anew from the crate.
+header:
+	BULLA_WRITE_HEADER=1 cargo test --quiet --package bulla-c --test all -- header::
 
 ## All tests, each with a time limit: a quarter of an hour, or BULLA_TEST_LIMIT seconds.
 test: setup
@@ -121,4 +136,4 @@ setup:
 
 clean:
 	cargo clean
-	rm -rf demo demo-proxy .venv .venv-spark
+	rm -rf demo demo-proxy demo-c .venv .venv-spark

@@ -1,0 +1,191 @@
+//! An entry as C has it.
+
+use crate::status::Outcome;
+use bulla::{Entry, Error};
+use std::ffi::c_char;
+use std::slice;
+
+/// Bytes that somebody else owns. `data` is null where there are none, which is something else than an empty value.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct bulla_bytes {
+    /// Where they are. They need no zero at their end.
+    pub data: *const c_char,
+    /// How many they are.
+    pub size: usize,
+}
+
+/// One record of one operation on somebody's data. Absent, zero and empty are three different things. Begin with `{0}`.
+///
+/// What it points to belongs to whoever made it, and is only read while the library is called, or while the callback runs that gets it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct bulla_entry {
+    /// What was done: `create`, `read`, `update`, `delete`, or any verb of the source. UTF-8, never empty.
+    pub operation: bulla_bytes,
+    /// What was touched: a key, path or URL. Any bytes.
+    pub location: bulla_bytes,
+    /// Whose data: so many data subjects, 64 at most. Null where there are none; UTF-8 each.
+    pub subjects: *const bulla_bytes,
+    /// How many data subjects.
+    pub subject_count: usize,
+    /// The GDPR controller. UTF-8, as the next five.
+    pub controller: bulla_bytes,
+    /// The GDPR processor.
+    pub processor: bulla_bytes,
+    /// Why.
+    pub purpose: bulla_bytes,
+    /// The authenticated principal that did it.
+    pub actor: bulla_bytes,
+    /// The network address it came from.
+    pub client: bulla_bytes,
+    /// A label.
+    pub stream: bulla_bytes,
+    /// Anything else, 16 MiB at most. Any bytes.
+    pub payload: bulla_bytes,
+    /// Nanoseconds since the Unix epoch, UTC; the time of appending, without `BULLA_HAS_TIME`.
+    pub time: i64,
+    /// How long it took, in nanoseconds; with `BULLA_HAS_DURATION`.
+    pub duration: u64,
+    /// Bytes touched; with `BULLA_HAS_SIZE`.
+    pub size: u64,
+    /// The source's outcome code; with `BULLA_HAS_STATUS`.
+    pub status: u32,
+    /// Free bits; with `BULLA_HAS_FLAGS`.
+    pub flags: u32,
+    /// Which of the numbers there are: `BULLA_HAS_TIME` and so on.
+    pub has: u32,
+}
+
+/// `time` is given.
+pub const BULLA_HAS_TIME: u32 = 1;
+/// `duration` is given.
+pub const BULLA_HAS_DURATION: u32 = 2;
+/// `size` is given.
+pub const BULLA_HAS_SIZE: u32 = 4;
+/// `status` is given.
+pub const BULLA_HAS_STATUS: u32 = 8;
+/// `flags` is given.
+pub const BULLA_HAS_FLAGS: u32 = 16;
+
+/// Bits that `has` may have.
+const HAS: u32 = 31;
+
+impl bulla_bytes {
+    pub(crate) const NONE: Self = bulla_bytes { data: std::ptr::null(), size: 0 };
+
+    pub(crate) fn of(bytes: Option<&[u8]>) -> Self {
+        bytes.map_or(Self::NONE, |bytes| bulla_bytes { data: bytes.as_ptr().cast(), size: bytes.len() })
+    }
+
+    /// The bytes, for as long as C lets them be.
+    ///
+    /// # Safety
+    /// `data` is null, or has `size` bytes that nobody changes while `'a` lasts.
+    pub(crate) unsafe fn get<'a>(self, name: &str) -> Outcome<Option<&'a [u8]>> {
+        match (self.data.is_null(), self.size) {
+            (true, 0) => Ok(None),
+            (true, _) => Err(Error::invalid(format!("`{name}` is null, and yet has a size")).into()),
+            (false, size) if isize::try_from(size).is_err() => {
+                Err(Error::invalid(format!("`{name}` has a size that nothing has")).into())
+            }
+            // SAFETY: there are so many bytes, which nobody changes meanwhile.
+            (false, size) => Ok(Some(unsafe { slice::from_raw_parts(self.data.cast(), size) })),
+        }
+    }
+
+    /// The same of text.
+    ///
+    /// # Safety
+    /// As [`bulla_bytes::get`].
+    pub(crate) unsafe fn text<'a>(self, name: &str) -> Outcome<Option<&'a str>> {
+        // SAFETY: by this function's contract.
+        let bytes = unsafe { self.get(name)? };
+        let text = bytes.map(std::str::from_utf8).transpose();
+        text.map_err(|_| Error::invalid(format!("`{name}` is not UTF-8")).into())
+    }
+}
+
+impl bulla_entry {
+    /// The entry, borrowed from what C has.
+    ///
+    /// # Safety
+    /// What it points to is there, and nobody changes it while `'a` lasts.
+    pub(crate) unsafe fn get<'a>(&self) -> Outcome<Entry<'a>> {
+        if self.has & !HAS != 0 {
+            return Err(Error::invalid("`has` has bits that mean nothing: begin an entry with {0}").into());
+        }
+        let has = |bit| self.has & bit != 0;
+        // SAFETY: by this function's contract, for each of these.
+        unsafe {
+            let mut entry = Entry {
+                time: has(BULLA_HAS_TIME).then_some(self.time),
+                operation: self.operation.text("operation")?.unwrap_or_default(),
+                location: self.location.get("location")?,
+                subjects: None,
+                controller: self.controller.text("controller")?,
+                processor: self.processor.text("processor")?,
+                purpose: self.purpose.text("purpose")?,
+                actor: self.actor.text("actor")?,
+                client: self.client.text("client")?,
+                stream: self.stream.text("stream")?,
+                status: has(BULLA_HAS_STATUS).then_some(self.status),
+                duration: has(BULLA_HAS_DURATION).then_some(self.duration),
+                size: has(BULLA_HAS_SIZE).then_some(self.size),
+                flags: has(BULLA_HAS_FLAGS).then_some(self.flags),
+                payload: self.payload.get("payload")?,
+            };
+            if self.subjects.is_null() && self.subject_count > 0 {
+                return Err(Error::invalid("`subjects` is null, and yet has a count").into());
+            }
+            if !self.subjects.is_null() {
+                if self.subject_count > MAX_SUBJECTS {
+                    return Err(
+                        Error::invalid(format!("an entry has {MAX_SUBJECTS} subjects at most")).into()
+                    );
+                }
+                let subjects = entry.subjects.get_or_insert_default();
+                for subject in slice::from_raw_parts(self.subjects, self.subject_count) {
+                    subjects.push(subject.text("subject")?.unwrap_or_default());
+                }
+            }
+            Ok(entry)
+        }
+    }
+
+    /// What C gets of an entry; `subjects` is where its data subjects are to be.
+    #[cfg(feature = "read")]
+    pub(crate) fn of(entry: &Entry<'_>, subjects: &mut Vec<bulla_bytes>) -> Self {
+        subjects.clear();
+        subjects
+            .extend(entry.subjects.iter().flatten().map(|subject| bulla_bytes::of(Some(subject.as_bytes()))));
+        let text = |text: Option<&str>| bulla_bytes::of(text.map(str::as_bytes));
+        let has = |is_there: bool, bit| if is_there { bit } else { 0 };
+        bulla_entry {
+            operation: text(Some(entry.operation)),
+            location: bulla_bytes::of(entry.location),
+            subjects: if entry.subjects.is_some() { subjects.as_ptr() } else { std::ptr::null() },
+            subject_count: subjects.len(),
+            controller: text(entry.controller),
+            processor: text(entry.processor),
+            purpose: text(entry.purpose),
+            actor: text(entry.actor),
+            client: text(entry.client),
+            stream: text(entry.stream),
+            payload: bulla_bytes::of(entry.payload),
+            time: entry.time.unwrap_or_default(),
+            duration: entry.duration.unwrap_or_default(),
+            size: entry.size.unwrap_or_default(),
+            status: entry.status.unwrap_or_default(),
+            flags: entry.flags.unwrap_or_default(),
+            has: has(entry.time.is_some(), BULLA_HAS_TIME)
+                | has(entry.duration.is_some(), BULLA_HAS_DURATION)
+                | has(entry.size.is_some(), BULLA_HAS_SIZE)
+                | has(entry.status.is_some(), BULLA_HAS_STATUS)
+                | has(entry.flags.is_some(), BULLA_HAS_FLAGS),
+        }
+    }
+}
+
+/// Data subjects of an entry, at most.
+const MAX_SUBJECTS: usize = 64;

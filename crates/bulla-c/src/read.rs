@@ -1,0 +1,408 @@
+//! Reading a log: queries, exports, proofs, verification.
+
+use crate::entry::{bulla_bytes, bulla_entry};
+use crate::handles::{Table, number, to_handle};
+use crate::log::{check_abi, optional_path, optional_text, path};
+use crate::status::{Failed, Outcome, bulla_status, give, guarded};
+use bulla::proof::Proof;
+use bulla::text::jsonl;
+use bulla::{
+    Disclosed, Error, ErrorKind, NumberField, Query, Reader, Severity, TextField, VerifierKey, Verify,
+    default_keys, open_proof,
+};
+use std::ffi::{c_char, c_void};
+use std::slice;
+use std::sync::Arc;
+
+/// What reads a log. Any thread may use it, and a writer may be at work meanwhile.
+pub struct bulla_reader {
+    _opaque: [u8; 0],
+}
+
+static READERS: Table<Arc<Reader>> = Table::new("reader");
+
+/// How a condition compares.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum bulla_comparison {
+    /// The field is `value`.
+    BULLA_IS = 0,
+    /// The field begins with `value`.
+    BULLA_BEGINS_WITH = 1,
+    /// The number is from `first` to `last`.
+    BULLA_FROM_TO = 2,
+}
+
+/// A condition on a field. Of several on one field an entry meets one, of several fields all.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct bulla_condition {
+    /// The field's name: `subject`, `actor`, `location`, `status` and so on.
+    pub field: *const c_char,
+    /// How it compares: a `bulla_comparison`.
+    pub comparison: u32,
+    /// Of texts: with what.
+    pub value: bulla_bytes,
+    /// Of numbers: the least.
+    pub first: u64,
+    /// Of numbers: the greatest.
+    pub last: u64,
+}
+
+/// Which entries are asked for: those that meet everything that is said. Begin with `{0}`, which asks for all.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct bulla_query {
+    /// So many conditions.
+    pub conditions: *const bulla_condition,
+    /// How many.
+    pub condition_count: usize,
+    /// Not before this time, in nanoseconds since the Unix epoch; with `BULLA_HAS_FROM`.
+    pub from: i64,
+    /// Before this time; with `BULLA_HAS_TO`.
+    pub to: i64,
+    /// `BULLA_HAS_FROM` and `BULLA_HAS_TO`.
+    pub has: u32,
+}
+
+/// `from` is given.
+pub const BULLA_HAS_FROM: u32 = 1;
+/// `to` is given.
+pub const BULLA_HAS_TO: u32 = 2;
+
+impl bulla_query {
+    /// # Safety
+    /// What it points to is there, texts end with a zero.
+    unsafe fn get(query: *const bulla_query) -> Outcome<Query> {
+        let mut asked = Query::new();
+        // SAFETY: it is null, or a query.
+        let Some(query) = (unsafe { query.as_ref() }) else { return Ok(asked) };
+        if query.has & !(BULLA_HAS_FROM | BULLA_HAS_TO) != 0 {
+            return Err(Error::invalid("`has` has bits that mean nothing: begin a query with {0}").into());
+        }
+        if query.conditions.is_null() && query.condition_count > 0 {
+            return Err(Error::invalid("`conditions` is null, and yet has a count").into());
+        }
+        if query.condition_count > 0 {
+            // SAFETY: there are so many.
+            for condition in unsafe { slice::from_raw_parts(query.conditions, query.condition_count) } {
+                // SAFETY: the name ends with a zero, the value has its size.
+                let (name, value) =
+                    unsafe { (optional_text(condition.field, "field")?, condition.value.get("value")?) };
+                let name = name.ok_or_else(|| Error::invalid("the field of a condition is null"))?;
+                let value = || value.ok_or_else(|| Error::invalid(format!("the value for `{name}` is null")));
+                let text = TextField::named(name).ok_or_else(|| {
+                    Error::invalid(format!("`{name}` is no field with texts that entries are asked for by"))
+                });
+                asked = match condition.comparison {
+                    0 => asked.is(text?, value()?),
+                    1 => asked.begins_with(text?, value()?),
+                    2 => {
+                        let field = NumberField::all().find(|field| field.name() == name);
+                        let field = field
+                            .ok_or_else(|| Error::invalid(format!("`{name}` is no field with numbers")))?;
+                        asked.numbers(field, condition.first..=condition.last)
+                    }
+                    other => return Err(Error::invalid(format!("{other} is no comparison")).into()),
+                };
+            }
+        }
+        if query.has & BULLA_HAS_FROM != 0 {
+            asked = asked.from(query.from);
+        }
+        if query.has & BULLA_HAS_TO != 0 {
+            asked = asked.to(query.to);
+        }
+        Ok(asked)
+    }
+}
+
+/// Gets an entry and its number in the log; what it returns other than 0 ends the call, which then returns `BULLA_STOPPED`.
+pub type bulla_each_entry =
+    Option<unsafe extern "C" fn(context: *mut c_void, number: u64, entry: *const bulla_entry) -> i32>;
+
+/// Gets bytes, which are gone when it returns; what it returns other than 0 ends the call, which then returns `BULLA_STOPPED`.
+pub type bulla_each_bytes = Option<unsafe extern "C" fn(context: *mut c_void, bytes: bulla_bytes) -> i32>;
+
+/// A key that C gives; none where it is null.
+///
+/// # Safety
+/// It is null, or ends with a zero.
+unsafe fn key(text: *const c_char) -> Outcome<Option<VerifierKey>> {
+    // SAFETY: by this function's contract.
+    let text = unsafe { optional_text(text, "key")? };
+    let key = text.map(str::parse::<VerifierKey>).transpose();
+    key.map_err(|_| Error::invalid("`key` is no public key (NAME+ID+KEY)").into())
+}
+
+/// What ended a reading: the callback, or an error.
+fn ended(stopped: bool) -> impl FnOnce(Error) -> Failed {
+    move |error| if stopped { Failed::Stopped } else { error.into() }
+}
+
+fn stop() -> Error {
+    Error::new(ErrorKind::Closed, "a callback ended the call")
+}
+
+/// Opens the log in `directory` for reading, with its keys in `keys` (null: the directory's name and `.keys`).
+///
+/// `abi` is `BULLA_ABI_VERSION`. `key` is the public key that the log must be of (null: whatever it names itself, which anybody could have written).
+///
+/// # Safety
+/// Texts end with a zero; `reader` is a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_reader_open(
+    abi: u32,
+    directory: *const c_char,
+    keys: *const c_char,
+    key: *const c_char,
+    reader: *mut *mut bulla_reader,
+) -> bulla_status {
+    guarded(|| {
+        check_abi(abi)?;
+        // SAFETY: by this function's contract.
+        unsafe {
+            give(reader, std::ptr::null_mut(), "reader")?;
+            let directory = path(directory, "directory")?;
+            let keys = optional_path(keys).unwrap_or_else(|| default_keys(&directory));
+            let mut opened = Reader::open_with_keys(&directory, &keys)?;
+            if let Some(key) = self::key(key)? {
+                opened = opened.key(key);
+            }
+            give(reader, to_handle(READERS.add(Arc::new(opened))), "reader")
+        }
+    })
+}
+
+/// Calls `each` with every entry that meets `query` (null: all), in the order of their numbers, once everything that the query reads was
+/// checked. `count`, unless it is null, gets how many there were.
+///
+/// # Safety
+/// What `query` points to is there; `each` may be called with `context` and an entry; `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_read(
+    reader: *mut bulla_reader,
+    query: *const bulla_query,
+    each: bulla_each_entry,
+    context: *mut c_void,
+    count: *mut u64,
+) -> bulla_status {
+    guarded(|| {
+        let each = each.ok_or_else(|| Error::invalid("`each` is null"))?;
+        // SAFETY: by this function's contract.
+        let query = unsafe { bulla_query::get(query)? };
+        let reader = READERS.copy(number(reader))?;
+        let (mut subjects, mut stopped) = (Vec::new(), false);
+        let read = reader.for_each(&query, |number, entry| {
+            let entry = bulla_entry::of(entry, &mut subjects);
+            // SAFETY: by this function's contract.
+            match unsafe { each(context, number, &raw const entry) } {
+                0 => Ok(()),
+                _ => {
+                    stopped = true;
+                    Err(stop())
+                }
+            }
+        });
+        let read = read.map_err(ended(stopped))?;
+        if !count.is_null() {
+            // SAFETY: it is a place for a number.
+            unsafe { count.write(read.entries) };
+        }
+        Ok(())
+    })
+}
+
+/// Writes every entry that meets `query` (null: all) as a line of JSON, as `bulla export` does, through `write`, which gets whole lines.
+///
+/// # Safety
+/// What `query` points to is there; `write` may be called with `context` and bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_export(
+    reader: *mut bulla_reader,
+    query: *const bulla_query,
+    write: bulla_each_bytes,
+    context: *mut c_void,
+) -> bulla_status {
+    guarded(|| {
+        let write = write.ok_or_else(|| Error::invalid("`write` is null"))?;
+        // SAFETY: by this function's contract.
+        let query = unsafe { bulla_query::get(query)? };
+        let reader = READERS.copy(number(reader))?;
+        let (mut lines, mut stopped) = (Vec::with_capacity(2 * LINES), false);
+        let mut flush = |lines: &mut Vec<u8>, at_least: usize| {
+            if lines.len() <= at_least {
+                return Ok(());
+            }
+            // SAFETY: by this function's contract.
+            let returned = unsafe { write(context, bulla_bytes::of(Some(lines))) };
+            lines.clear();
+            stopped = returned != 0;
+            if stopped { Err(stop()) } else { Ok(()) }
+        };
+        let read = reader.for_each(&query, |number, entry| {
+            jsonl::write_entry(entry, number, &mut lines);
+            flush(&mut lines, LINES)
+        });
+        let written = read.and_then(|_| flush(&mut lines, 0));
+        written.map_err(ended(stopped))
+    })
+}
+
+/// Lines are written when they are so many bytes.
+const LINES: usize = 64 << 10;
+
+/// Proves that the log holds the entries that meet `query`, to whoever has its public key and the proof alone, as `bulla prove` does; the
+/// proof goes to `write` at once. It discloses the other entries of the same people in the same blocks, too.
+///
+/// # Safety
+/// As `bulla_export`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_prove(
+    reader: *mut bulla_reader,
+    query: *const bulla_query,
+    write: bulla_each_bytes,
+    context: *mut c_void,
+) -> bulla_status {
+    guarded(|| {
+        let write = write.ok_or_else(|| Error::invalid("`write` is null"))?;
+        // SAFETY: by this function's contract.
+        let query = unsafe { bulla_query::get(query)? };
+        let proven = READERS.copy(number(reader))?.prove(&query)?;
+        // SAFETY: as above.
+        match unsafe { write(context, bulla_bytes::of(Some(proven.text.as_bytes()))) } {
+            0 => Ok(()),
+            _ => Err(Failed::Stopped),
+        }
+    })
+}
+
+/// Closes a reader. The handle is gone whatever this returns.
+#[unsafe(no_mangle)]
+pub extern "C" fn bulla_reader_close(reader: *mut bulla_reader) -> bulla_status {
+    guarded(|| {
+        drop(READERS.remove(number(reader))?);
+        Ok(())
+    })
+}
+
+/// What a proof shows that holds.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct bulla_checked {
+    /// Whether the tree is signed by the key that was given: otherwise anybody could have made the proof.
+    pub anchored: bool,
+    /// Entries that it discloses.
+    pub entries: u64,
+    /// Of these, the ones whose personal fields are withheld.
+    pub withheld: u64,
+    /// Frames of the tree that it is a proof of.
+    pub tree_size: u64,
+}
+
+/// Checks a proof of entries with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
+/// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, `BULLA_INVALID` where it is none.
+///
+/// # Safety
+/// `proof` has its size, `key` ends with a zero, `each` may be called with `context` and an entry, `checked` is null or a place for what it shows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_check(
+    proof: bulla_bytes,
+    key: *const c_char,
+    each: bulla_each_entry,
+    context: *mut c_void,
+    checked: *mut bulla_checked,
+) -> bulla_status {
+    guarded(|| {
+        // SAFETY: by this function's contract.
+        let (bytes, key) = unsafe { (proof.get("proof")?.unwrap_or_default(), self::key(key)?) };
+        let proof = Proof::parse(bytes).map_err(|error| Error::invalid(error.to_string()))?;
+        let holds = proof.verify(key.as_ref());
+        let holds = holds.map_err(|error| Error::new(ErrorKind::Tampered, error.to_string()))?;
+        // Nothing is given out of one whose groups do not all open.
+        let opened = open_proof(&holds, |_| Ok(()))?;
+        if let Some(each) = each {
+            let (mut subjects, mut stopped) = (Vec::new(), false);
+            let given = open_proof(&holds, |Disclosed { number, entry, .. }| {
+                let entry = bulla_entry::of(entry, &mut subjects);
+                // SAFETY: as above.
+                stopped = unsafe { each(context, *number, &raw const entry) } != 0;
+                if stopped { Err(stop()) } else { Ok(()) }
+            });
+            given.map_err(ended(stopped))?;
+        }
+        if !checked.is_null() {
+            let (anchored, tree_size) = (holds.anchored(), holds.tree_size());
+            let shown =
+                bulla_checked { anchored, entries: opened.entries, withheld: opened.withheld, tree_size };
+            // SAFETY: it is a place for this.
+            unsafe { checked.write(shown) };
+        }
+        Ok(())
+    })
+}
+
+/// What a verification found.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct bulla_report {
+    /// Whether nothing that was signed is missing or altered.
+    pub ok: bool,
+    /// Whether the log is that of the key that was given.
+    pub anchored: bool,
+    /// Entries that its checkpoint covers.
+    pub entries: u64,
+    /// Blocks that it covers.
+    pub blocks: u64,
+    /// Frames that it covers.
+    pub tree_size: u64,
+    /// Frames behind it that are not signed yet.
+    pub pending: u64,
+}
+
+/// Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
+/// line of text for each finding. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
+///
+/// `key` is the public key that the log must be of (null: it can only be told to agree with itself). What takes keys, the command `bulla verify` does.
+///
+/// # Safety
+/// Texts end with a zero, `each` may be called with `context` and bytes, `report` is a place for a report.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_verify(
+    directory: *const c_char,
+    key: *const c_char,
+    each: bulla_each_bytes,
+    context: *mut c_void,
+    report: *mut bulla_report,
+) -> bulla_status {
+    guarded(|| {
+        // SAFETY: by this function's contract.
+        let (directory, key) = unsafe { (path(directory, "directory")?, self::key(key)?) };
+        if report.is_null() {
+            return Err(Error::invalid("`report` is null").into());
+        }
+        let verify = Verify::open(&directory)?;
+        let found = match key {
+            Some(key) => verify.key(key),
+            None => verify,
+        }
+        .run()?;
+        let (ok, anchored) = (found.ok, found.anchored);
+        let (entries, blocks) = (found.entries, found.blocks);
+        let (tree_size, pending) = (found.tree_size, found.pending);
+        // SAFETY: as above.
+        unsafe {
+            give(report, bulla_report { ok, anchored, entries, blocks, tree_size, pending }, "report")?
+        };
+        for finding in &found.findings {
+            let level = if finding.severity == Severity::Violation { "violation" } else { "notice" };
+            let line = format!("{level}: {finding}");
+            let Some(each) = each else { break };
+            // SAFETY: as above.
+            if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
+                return Err(Failed::Stopped);
+            }
+        }
+        Ok(())
+    })
+}

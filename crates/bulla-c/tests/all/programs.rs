@@ -1,0 +1,122 @@
+//! Programs in C and C++, with gcc and clang, the C side under address and undefined-behaviour sanitizers.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Where cargo puts the libraries that these tests are built beside.
+fn libraries() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_owned()
+}
+
+fn manifest() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn ran(command: &mut Command) -> Output {
+    let output =
+        command.output().unwrap_or_else(|error| panic!("{command:?}: {error}: `make setup` installs it"));
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
+    output
+}
+
+/// Compiles a program, and gives its path.
+fn compile(compiler: &str, source: &Path, options: &[&str], place: &Path) -> PathBuf {
+    let program = place.join(compiler.to_owned() + source.file_stem().unwrap().to_str().unwrap());
+    let mut command = Command::new(compiler);
+    command.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread"]).args(options);
+    command.arg("-I").arg(manifest().join("include")).arg(source).arg("-o").arg(&program);
+    command.arg("-L").arg(libraries()).arg("-lbulla_c");
+    ran(&mut command);
+    program
+}
+
+fn run(program: &Path, arguments: &[&Path]) -> String {
+    let mut command = run_in(program.parent().unwrap(), program);
+    String::from_utf8(ran(command.args(arguments)).stdout).unwrap()
+}
+
+/// What runs a program in a place.
+fn run_in(place: &Path, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    // The library is found by the name under which it is installed.
+    let installed = place.join("libbulla.so.1");
+    if !installed.exists() {
+        std::os::unix::fs::symlink(libraries().join("libbulla_c.so"), &installed).unwrap();
+    }
+    command.current_dir(place).env("LD_LIBRARY_PATH", place).env("UBSAN_OPTIONS", "print_stacktrace=1");
+    command
+}
+
+#[test]
+fn every_misuse_is_refused() {
+    for compiler in ["gcc", "clang"] {
+        let place = tempfile::tempdir().unwrap();
+        let source = manifest().join("tests/c/misuse.c");
+        let sanitized =
+            ["-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D_GNU_SOURCE"];
+        let program = compile(compiler, &source, &sanitized, place.path());
+        let told = run(&program, &[&place.path().join("audit"), &place.path().join("audit.sock")]);
+        assert_eq!(told, "every misuse was refused\n", "{compiler}");
+    }
+}
+
+#[test]
+fn the_program_in_the_readme_does_what_it_says() {
+    let place = tempfile::tempdir().unwrap();
+    let readme = std::fs::read_to_string(manifest().join("../../README.md")).unwrap();
+    let program = readme.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let source = place.path().join("program.c");
+    std::fs::write(&source, program).unwrap();
+    let program = compile("clang", &source, &["-std=c11"], place.path());
+    let directory = place.path().join("audit");
+    bulla::Init::default().create(&directory).unwrap();
+    let mut command = run_in(place.path(), &program);
+    ran(&mut command);
+    let keys = bulla::default_keys(&directory);
+    let reader = bulla::Reader::open_with_keys(&directory, keys).unwrap();
+    let query = bulla::Query::new().subject("user_42").purpose("fulfilling a request");
+    assert_eq!(reader.for_each(&query, |_, _| Ok(())).unwrap().entries, 1);
+}
+
+#[test]
+fn the_demonstration_does_what_it_says() {
+    let place = tempfile::tempdir().unwrap();
+    let program = compile("gcc", &manifest().join("demo/demo.c"), &["-std=c11"], place.path());
+    let told = run(&program, &[&place.path().join("audit")]);
+    let lines = told.lines().collect::<Vec<_>>();
+    assert!(lines[0].starts_with("verify with: bulla verify "), "{told}");
+    assert_eq!(lines[1], "entry 42: read user_42/email");
+    assert!(told.contains("\n100 entries of user_42\n"), "{told}");
+    assert!(told.contains(" entries, signed by the log\n"), "{told}");
+    assert_eq!(lines.last(), Some(&"100000 entries went in, 100000 came back"));
+}
+
+#[test]
+fn the_header_is_one_of_cpp_too() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("program.cc");
+    std::fs::write(
+        &source,
+        "#include <bulla.h>\nint main() { return bulla_abi_version() != BULLA_ABI_VERSION; }\n",
+    )
+    .unwrap();
+    run(&compile("g++", &source, &["-std=c++17"], place.path()), &[]);
+}
+
+#[test]
+fn nothing_but_the_interface_is_exported() {
+    let mut command = Command::new("nm");
+    command.args(["-D", "--defined-only", "--format=posix"]).arg(libraries().join("libbulla_c.so"));
+    let symbols = String::from_utf8(ran(&mut command).stdout).unwrap();
+    let names = symbols.lines().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>();
+    let header = std::fs::read_to_string(manifest().join("include/bulla.h")).unwrap();
+    for name in &names {
+        assert!(
+            header.contains(&format!(" {name}(")) || header.contains(&format!("*{name}(")),
+            "{name} is in no header"
+        );
+    }
+    assert!(names.len() >= 25, "{names:?}");
+    assert!(names.iter().all(|name| name.starts_with("bulla_")), "{names:?}");
+}
