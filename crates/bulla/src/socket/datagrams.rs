@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// The longest datagram, in bytes: more than a sender can send, unless its buffer was made larger.
 const LONGEST: usize = 256 << 10;
+/// More datagrams than a socket holds (`net.unix.max_dgram_qlen`), unless an administrator made that very large.
+const QUEUED: usize = 4096;
 /// The wait after a datagram could not be received.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -45,8 +47,11 @@ impl Datagrams {
                 Err(_) => drop(self.service.stop.wait(PAUSE)),
             }
         }
-        // Whoever sent these was told by the kernel that they were taken.
-        while self.take_one(socket, &mut buffer).is_ok() {}
+        // Whoever sent these was told by the kernel that they were taken; who goes on to send is not waited for.
+        let mut left = QUEUED;
+        while left > 0 && self.take_one(socket, &mut buffer).is_ok() {
+            left -= 1;
+        }
         // Closing the log commits what is staged, or says that it could not.
         drop(self.producer.flush());
     }

@@ -126,7 +126,8 @@ impl Service {
         // Those that were appended and not flushed.
         let mut together = Vec::<Acknowledgement>::new();
         let mut entries = 0;
-        loop {
+        // Whoever sends without a pause is not waited for, which is where a wait would end.
+        while !self.stop.wait(Duration::ZERO) {
             let read = messages.next(link, &self.large);
             let body = match &read {
                 Ok(Some(message)) => Ok(message.body),

@@ -261,6 +261,37 @@ fn stopping_acknowledges_what_was_read_and_takes_the_name_away() {
     assert_eq!(world.locations().len(), 5);
 }
 
+/// Nobody who sends without a pause keeps the log open.
+#[test]
+fn stopping_waits_for_nobody_who_goes_on_to_send() {
+    let mut world = World::new();
+    let (mut client, datagrams) = (world.client(), UnixDatagram::unbound().unwrap());
+    datagrams.connect(world.datagrams()).unwrap();
+    let mut writing = Raw(client.0.try_clone().unwrap());
+    let sending = std::thread::spawn(move || {
+        let batch = lines(0..10);
+        let framed = [&u32::try_from(batch.len()).unwrap().to_le_bytes()[..], &batch].concat();
+        while writing.0.write_all(&framed).is_ok() {}
+    });
+    let reading = std::thread::spawn(move || {
+        let mut acknowledged = 0;
+        while let Some(answer) = client.receive() {
+            acknowledged += answer["accepted"].as_u64().unwrap();
+        }
+        acknowledged
+    });
+    let throwing = std::thread::spawn(move || while datagrams.send(&lines(0..1)).is_ok() {});
+    while world.durable() < 1000 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let counts = world.stop();
+    sending.join().unwrap();
+    throwing.join().unwrap();
+    let acknowledged = reading.join().unwrap();
+    assert!(acknowledged > 0 && acknowledged <= counts.accepted, "{acknowledged} of {counts:?}");
+    assert_eq!(world.locations().len() as u64, counts.accepted);
+}
+
 #[test]
 fn there_are_as_many_clients_as_may_be() {
     let world = World::with(|listen| listen.clients(2));
