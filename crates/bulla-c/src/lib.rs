@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! - nothing unwinds into C: whatever panics is [`bulla_status::BULLA_PANICKED`];
-//! - a handle is no pointer but a number that is looked up ([`handles`]): one that was closed, is of another kind or was made up is
+//! - a handle is no pointer but a number that is looked up (`handles`): one that was closed, is of another kind or was made up is
 //!   refused, and never followed;
 //! - what C gives is only read while it is called, and copied where that does not do; texts are checked as UTF-8.
 #![allow(unsafe_code, reason = "a boundary to C reads what C points to")]

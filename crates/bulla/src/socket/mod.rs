@@ -7,8 +7,8 @@
 //! Invariants:
 //! - a batch is acknowledged when each of its entries is durable or was refused, and told to be, and no sooner;
 //! - clients wait for the log, and the log for no client: what a client does not read costs it its connection;
-//! - memory is bounded: a client has one message in memory, of [`ORDINARY`] bytes at most, but for one client at a time, whose
-//!   message may have [`MAX_MESSAGE`]; and [`WINDOW`] batches that are not acknowledged.
+//! - memory is bounded: a client has one message in memory, of `ORDINARY` bytes at most, but for one client at a time, whose
+//!   message may have `MAX_MESSAGE`; and `WINDOW` batches that are not acknowledged.
 
 mod client;
 mod datagrams;
