@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-proxy demo-c install header test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-proxy spark vectors setup clean
+.PHONY: demo demo-proxy demo-c demo-cpp install header test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-proxy spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -20,9 +20,13 @@ demo-proxy: setup
 
 ## A program in C: built against the library as `make install` installs it; it appends, queries, proves and checks.
 demo-c: setup
-	@scripts/demo-c.sh
+	@scripts/demo-c.sh c
 
-## The command, its manual pages, and the library for C with its header and pkg-config file: into PREFIX.
+## The same in C++.
+demo-cpp: setup
+	@scripts/demo-c.sh cpp
+
+## The command, its manual pages, and the library for C and C++ with its headers and pkg-config file: into PREFIX.
 PREFIX ?= /usr/local
 DESTDIR ?=
 install:
@@ -136,4 +140,4 @@ setup:
 
 clean:
 	cargo clean
-	rm -rf demo demo-proxy demo-c .venv .venv-spark
+	rm -rf demo demo-proxy demo-c demo-cpp .venv .venv-spark

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# A program in C: the library is installed below ./demo-c, and the program built and run as its author would.
+# A program in C, or in C++: the library is installed below ./demo-c or ./demo-cpp, and the program built and run as its author would.
+#   scripts/demo-c.sh c|cpp
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-rm -rf demo-c && mkdir demo-c
-make --no-print-directory install PREFIX="$PWD/demo-c/installed"
-cp crates/bulla-c/demo/demo.c demo-c/
-cd demo-c
+case $1 in
+    c) compiler=(cc) source=demo.c ;;
+    cpp) compiler=(c++ -std=c++17 -pthread) source=demo.cpp ;;
+esac
+rm -rf "demo-$1" && mkdir "demo-$1"
+make --no-print-directory install PREFIX="$PWD/demo-$1/installed"
+cp "crates/bulla-c/demo/$source" "demo-$1/"
+cd "demo-$1"
 export PKG_CONFIG_PATH=$PWD/installed/lib/pkgconfig LD_LIBRARY_PATH=$PWD/installed/lib
-printf '$ cc demo.c $(pkg-config --cflags --libs bulla) -o demo && ./demo audit\n'
+printf '$ %s %s $(pkg-config --cflags --libs bulla) -o demo && ./demo audit\n' "${compiler[*]}" "$source"
 read -ra flags <<< "$(pkg-config --cflags --libs bulla)"
-cc demo.c "${flags[@]}" -o demo
+"${compiler[@]}" "$source" "${flags[@]}" -o demo
 ./demo audit

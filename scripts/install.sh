@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what was built: the command with its manual pages, and the library for C.
+# Installs what was built: the command with its manual pages, and the library for C and C++.
 #   scripts/install.sh target/release DESTDIR PREFIX
 set -euo pipefail
 
@@ -11,7 +11,9 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/Cargo.toml" | head -n 1)
 install -D -m 755 "$built/bulla" "$to/bin/bulla"
 mkdir -p "$to/share/man/man1"
 "$built/bulla" man "$to/share/man/man1"
-install -D -m 644 "$here/crates/bulla-c/include/bulla.h" "$to/include/bulla.h"
+for header in bulla.h bulla.hpp bulla/thesis.hpp; do
+    install -D -m 644 "$here/crates/bulla-c/include/$header" "$to/include/$header"
+done
 install -D -m 644 "$built/libbulla_c.a" "$to/lib/libbulla.a"
 install -D -m 755 "$built/libbulla_c.so" "$to/lib/libbulla.so.1"
 ln -sf libbulla.so.1 "$to/lib/libbulla.so"
@@ -28,4 +30,4 @@ Libs: -L\${libdir} -lbulla
 Libs.private: -lpthread -ldl -lm
 Cflags: -I\${includedir}
 EOF
-echo "installed the command and the library for C below $to"
+echo "installed the command and the library for C and C++ below $to"

@@ -5,7 +5,8 @@
 //! - places are never given back to the system, so that looking at one is safe whatever number is asked for;
 //! - whoever uses a thing has its place locked, without waiting: a handle that two threads use at once is refused to one of them.
 
-use bulla::{Error, Result};
+use crate::status::{Failed, Outcome};
+use bulla::Error;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 /// Chunks of a table, of which each has twice the places of the one before, at most.
@@ -82,12 +83,12 @@ impl<T> Table<T> {
     }
 
     /// The thing of this number, as long as what is returned lives.
-    pub(crate) fn get(&self, number: u64) -> Result<Used<'_, T>> {
+    pub(crate) fn get(&self, number: u64) -> Outcome<Used<'_, T>> {
         self.place(number).map(Used)
     }
 
     /// A copy of the thing of this number, which many threads may ask for at once.
-    pub(crate) fn copy(&self, number: u64) -> Result<T>
+    pub(crate) fn copy(&self, number: u64) -> Outcome<T>
     where
         T: Clone,
     {
@@ -95,7 +96,7 @@ impl<T> Table<T> {
         loop {
             match self.get(number) {
                 // Copying takes no longer than an instant. In a forked child whoever has it locked may never come back.
-                Err(_) if self.is_busy(number) && tries < TRIES => {
+                Err(Failed::InUse(_)) if tries < TRIES => {
                     tries += 1;
                     std::thread::yield_now();
                 }
@@ -104,14 +105,8 @@ impl<T> Table<T> {
         }
     }
 
-    fn is_busy(&self, number: u64) -> bool {
-        let (chunk, place) = split(index(number));
-        let places = self.chunks.get(chunk).and_then(OnceLock::get);
-        places.is_some_and(|places| matches!(places[place].try_lock(), Err(TryLockError::WouldBlock)))
-    }
-
     /// Takes the thing away: its number stands for nothing from now on.
-    pub(crate) fn remove(&self, number: u64) -> Result<T> {
+    pub(crate) fn remove(&self, number: u64) -> Outcome<T> {
         let mut place = self.place(number)?;
         let thing = place.thing.take().expect("it was looked at");
         let index = index(number);
@@ -123,9 +118,9 @@ impl<T> Table<T> {
         Ok(thing)
     }
 
-    fn place(&self, number: u64) -> Result<MutexGuard<'_, Place<T>>> {
+    fn place(&self, number: u64) -> Outcome<MutexGuard<'_, Place<T>>> {
         if number == 0 {
-            return Err(Error::invalid(format!("the {} is null", self.kind)));
+            return Err(Error::invalid(format!("the {} is null", self.kind)).into());
         }
         let (chunk, place) = split(index(number));
         let gone = || {
@@ -135,13 +130,11 @@ impl<T> Table<T> {
         let place = match places[place].try_lock() {
             Ok(place) => place,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::invalid(format!("another thread uses this {} just now", self.kind)));
-            }
+            Err(TryLockError::WouldBlock) => return Err(Failed::InUse(self.kind)),
         };
         match place.turn == turn(number) && place.thing.is_some() {
             true => Ok(place),
-            false => Err(gone()),
+            false => Err(gone().into()),
         }
     }
 }

@@ -33,12 +33,16 @@ pub enum bulla_status {
     BULLA_STOPPED = 10,
     /// A defect of the library. Handles of the call are not to be used any more but to close them.
     BULLA_PANICKED = 11,
+    /// Another thread uses the handle just now, and only one may: it is as it was.
+    BULLA_IN_USE = 12,
 }
 
 /// What a call fails with.
 pub(crate) enum Failed {
     Error(Error),
     Stopped,
+    /// A thing of this kind.
+    InUse(&'static str),
 }
 
 impl From<Error> for Failed {
@@ -103,6 +107,10 @@ pub(crate) fn guarded(call: impl FnOnce() -> Outcome) -> bulla_status {
         Ok(Err(Failed::Error(error))) => {
             note(&message(&error));
             code(&error)
+        }
+        Ok(Err(Failed::InUse(kind))) => {
+            note(&format!("another thread uses this {kind} just now"));
+            bulla_status::BULLA_IN_USE
         }
         Ok(Err(Failed::Stopped)) => {
             note("a callback ended the call");

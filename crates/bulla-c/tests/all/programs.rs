@@ -93,15 +93,25 @@ fn the_demonstration_does_what_it_says() {
 }
 
 #[test]
-fn the_header_is_one_of_cpp_too() {
+fn the_layers_for_cpp_hold() {
+    for compiler in ["g++", "clang++"] {
+        for source in ["modern.cpp", "thesis.cpp"] {
+            let place = tempfile::tempdir().unwrap();
+            let sanitized = ["-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+            let program = compile(compiler, &manifest().join("tests/cpp").join(source), &sanitized, place.path());
+            let told = run(&program, &[&place.path().join("audit"), &place.path().join("audit.sock")]);
+            assert_eq!(told, "all of it holds\n", "{compiler} {source}");
+        }
+    }
+}
+
+#[test]
+fn the_demonstration_in_cpp_does_what_it_says() {
     let place = tempfile::tempdir().unwrap();
-    let source = place.path().join("program.cc");
-    std::fs::write(
-        &source,
-        "#include <bulla.h>\nint main() { return bulla_abi_version() != BULLA_ABI_VERSION; }\n",
-    )
-    .unwrap();
-    run(&compile("g++", &source, &["-std=c++17"], place.path()), &[]);
+    let program = compile("g++", &manifest().join("demo/demo.cpp"), &["-std=c++17"], place.path());
+    let told = run(&program, &[&place.path().join("audit")]);
+    assert!(told.contains("\n100 entries of user_42\n") && told.contains(" entries, signed by the log\n"), "{told}");
+    assert_eq!(told.lines().last(), Some("100000 entries went in, 100000 came back"));
 }
 
 #[test]

@@ -1,0 +1,529 @@
+// The Bulla audit log, for C++17: bulla.h with values that close themselves, and exceptions. Header only; link with the library for C.
+// docs/cpp.md is the reference.
+//
+// Views (`std::string_view`) that are given to it need to live as long as the call, and those that a callback gets are gone when it returns.
+#ifndef BULLA_HPP
+#define BULLA_HPP
+
+#include "bulla.h"
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bulla {
+
+// What a call failed for: what() says it in words, status() what to do about it.
+class error : public std::runtime_error {
+ public:
+  error(bulla_status status, const std::string &message) : std::runtime_error(message), status_(status) {}
+  bulla_status status() const noexcept { return status_; }
+
+ private:
+  bulla_status status_;
+};
+
+namespace detail {
+
+inline void check(bulla_status status) {
+  if (status != BULLA_OK) throw error(status, bulla_message());
+}
+
+inline bulla_bytes bytes(std::string_view view) {
+  // Empty is something else than absent, and a view of nothing may have no address.
+  return {view.data() == nullptr ? "" : view.data(), view.size()};
+}
+
+inline bulla_bytes bytes_or_none(const std::optional<std::string_view> &view) {
+  return view ? bytes(*view) : bulla_bytes{nullptr, 0};
+}
+
+inline std::optional<std::string_view> view(bulla_bytes bytes) {
+  if (bytes.data == nullptr) return std::nullopt;
+  return std::string_view(bytes.data, bytes.size);
+}
+
+inline const char *text_or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+
+// A handle that closes itself. What closing it fails for is lost then: call close().
+template <typename Handle, bulla_status (*Close)(Handle *)>
+class owned {
+ public:
+  explicit owned(Handle *handle = nullptr) noexcept : handle_(handle) {}
+  owned(owned &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  owned &operator=(owned &&other) noexcept {
+    if (this != &other) {
+      discard();
+      handle_ = std::exchange(other.handle_, nullptr);
+    }
+    return *this;
+  }
+  owned(const owned &) = delete;
+  owned &operator=(const owned &) = delete;
+  ~owned() { discard(); }
+
+  Handle *get() const noexcept { return handle_; }
+  void close() { check(Close(std::exchange(handle_, nullptr))); }
+
+ private:
+  void discard() noexcept {
+    if (handle_ != nullptr) Close(std::exchange(handle_, nullptr));
+  }
+  Handle *handle_;
+};
+
+// What a callback in C++ threw, carried over the C function that called it.
+class carried {
+ public:
+  template <typename Call>
+  int run(Call &&call) noexcept {
+    try {
+      call();
+      return 0;
+    } catch (...) {
+      thrown_ = std::current_exception();
+      return 1;
+    }
+  }
+  void finish(bulla_status status) const {
+    if (thrown_) std::rethrow_exception(thrown_);
+    check(status);
+  }
+
+ private:
+  std::exception_ptr thrown_;
+};
+
+}  // namespace detail
+
+// One record of one operation on somebody's data, of views: what they see has to live until it is appended.
+struct entry {
+  entry() = default;
+  entry(std::string_view operation, std::string_view location) : operation(operation), location(location) {}
+
+  std::string_view operation;
+  std::optional<std::string_view> location;
+  std::optional<std::vector<std::string_view>> subjects;
+  std::optional<std::string_view> controller, processor, purpose, actor, client, stream, payload;
+  std::optional<std::chrono::system_clock::time_point> time;
+  std::optional<std::chrono::nanoseconds> duration;
+  std::optional<std::uint64_t> size;
+  std::optional<std::uint32_t> status, flags;
+
+  // Adds a data subject.
+  entry &subject(std::string_view name) {
+    if (!subjects) subjects.emplace();
+    subjects->push_back(name);
+    return *this;
+  }
+};
+
+namespace detail {
+
+// An entry as C has it, and room for its data subjects, so that one is made of many entries without allocating for each.
+class converted {
+ public:
+  const bulla_entry *of(const entry &entry) {
+    subjects_.clear();
+    append(entry, subjects_);
+    return &made_;
+  }
+
+  // `subjects` has room for the entry's, so that what it has stays where it is.
+  const bulla_entry &append(const entry &entry, std::vector<bulla_bytes> &subjects) {
+    made_ = {};
+    made_.operation = bytes(entry.operation);
+    made_.location = bytes_or_none(entry.location);
+    made_.controller = bytes_or_none(entry.controller);
+    made_.processor = bytes_or_none(entry.processor);
+    made_.purpose = bytes_or_none(entry.purpose);
+    made_.actor = bytes_or_none(entry.actor);
+    made_.client = bytes_or_none(entry.client);
+    made_.stream = bytes_or_none(entry.stream);
+    made_.payload = bytes_or_none(entry.payload);
+    if (entry.subjects) {
+      const std::size_t first = subjects.size();
+      for (std::string_view subject : *entry.subjects) subjects.push_back(bytes(subject));
+      static const bulla_bytes none{nullptr, 0};
+      made_.subjects = entry.subjects->empty() ? &none : subjects.data() + first;
+      made_.subject_count = entry.subjects->size();
+    }
+    if (entry.time) number(made_.time, std::chrono::nanoseconds(entry.time->time_since_epoch()).count(), BULLA_HAS_TIME);
+    if (entry.duration) number(made_.duration, entry.duration->count(), BULLA_HAS_DURATION);
+    if (entry.size) number(made_.size, *entry.size, BULLA_HAS_SIZE);
+    if (entry.status) number(made_.status, *entry.status, BULLA_HAS_STATUS);
+    if (entry.flags) number(made_.flags, *entry.flags, BULLA_HAS_FLAGS);
+    return made_;
+  }
+
+ private:
+  template <typename Field, typename Value>
+  void number(Field &field, Value value, std::uint32_t bit) {
+    field = static_cast<Field>(value);
+    made_.has |= bit;
+  }
+
+  bulla_entry made_{};
+  std::vector<bulla_bytes> subjects_;
+};
+
+inline entry entry_of(const bulla_entry &from) {
+  entry made;
+  made.operation = view(from.operation).value_or(std::string_view());
+  made.location = view(from.location);
+  if (from.subjects != nullptr) {
+    made.subjects.emplace();
+    for (std::size_t i = 0; i < from.subject_count; i++)
+      made.subjects->push_back(view(from.subjects[i]).value_or(std::string_view()));
+  }
+  made.controller = view(from.controller);
+  made.processor = view(from.processor);
+  made.purpose = view(from.purpose);
+  made.actor = view(from.actor);
+  made.client = view(from.client);
+  made.stream = view(from.stream);
+  made.payload = view(from.payload);
+  using clock = std::chrono::system_clock;
+  if (from.has & BULLA_HAS_TIME)
+    made.time = clock::time_point(std::chrono::duration_cast<clock::duration>(std::chrono::nanoseconds(from.time)));
+  if (from.has & BULLA_HAS_DURATION) made.duration = std::chrono::nanoseconds(from.duration);
+  if (from.has & BULLA_HAS_SIZE) made.size = from.size;
+  if (from.has & BULLA_HAS_STATUS) made.status = from.status;
+  if (from.has & BULLA_HAS_FLAGS) made.flags = from.flags;
+  return made;
+}
+
+}  // namespace detail
+
+// What a flush covered, and how far it has come. Any thread may use it.
+class receipt {
+ public:
+  explicit receipt(bulla_receipt *handle) : handle_(handle) {}
+
+  // Waits until the entries are durable.
+  void durable() const { detail::check(bulla_receipt_wait(handle_.get())); }
+
+  // The same, for so long at most: whether that was long enough.
+  bool durable_within(std::chrono::milliseconds time) const {
+    bool is_durable = false;
+    const auto milliseconds = static_cast<std::uint64_t>(time.count() < 0 ? 0 : time.count());
+    detail::check(bulla_receipt_poll(handle_.get(), milliseconds, &is_durable));
+    return is_durable;
+  }
+
+  // Waits until a signed checkpoint covers the entries.
+  void checkpointed() const { detail::check(bulla_receipt_checkpointed(handle_.get())); }
+
+  // Calls `told` once, with what durable() fails for, if it does: from this thread or another. It must not throw, and waits for nothing of the log.
+  void when_durable(std::function<void(std::optional<error>)> told) const {
+    auto kept = std::make_unique<std::function<void(std::optional<error>)>>(std::move(told));
+    const auto call = [](void *context, bulla_status status, const char *message) {
+      std::unique_ptr<std::function<void(std::optional<error>)>> told(
+          static_cast<std::function<void(std::optional<error>)> *>(context));
+      (*told)(status == BULLA_OK ? std::nullopt : std::optional<error>(error(status, message)));
+    };
+    detail::check(bulla_receipt_notify(handle_.get(), call, kept.get()));
+    // From here on the callback has it.
+    kept.release();
+  }
+
+ private:
+  detail::owned<bulla_receipt, bulla_receipt_free> handle_;
+};
+
+// One thread's way into a log. Its entries keep their order.
+class producer {
+ public:
+  explicit producer(bulla_producer *handle) : handle_(handle) {}
+
+  // Stages an entry: copies it.
+  void append(const entry &entry) { detail::check(bulla_append(handle_.get(), made_.of(entry))); }
+
+  // The same without waiting for memory: false where there is none.
+  bool try_append(const entry &entry) {
+    const bulla_status status = bulla_try_append(handle_.get(), made_.of(entry));
+    if (status == BULLA_TIMEOUT) return false;
+    detail::check(status);
+    return true;
+  }
+
+  // Stages entries one after the other, at one time where they have none. `staged` gets how many were, whatever it throws.
+  template <typename Entries>
+  void append_batch(const Entries &entries, std::size_t *staged = nullptr) {
+    std::size_t count = 0, subjects = 0;
+    for (const entry &entry : entries) {
+      count++;
+      subjects += entry.subjects ? entry.subjects->size() : 0;
+    }
+    batch_.clear();
+    subjects_.clear();
+    batch_.reserve(count);
+    subjects_.reserve(subjects);
+    for (const entry &entry : entries) batch_.push_back(made_.append(entry, subjects_));
+    detail::check(bulla_append_batch(handle_.get(), batch_.data(), batch_.size(), staged));
+  }
+
+  // Has everything that was appended written without waiting for more.
+  receipt flush() {
+    bulla_receipt *made = nullptr;
+    detail::check(bulla_producer_flush(handle_.get(), &made));
+    return receipt(made);
+  }
+
+  void close() { handle_.close(); }
+
+ private:
+  detail::owned<bulla_producer, bulla_producer_close> handle_;
+  detail::converted made_;
+  std::vector<bulla_entry> batch_;
+  std::vector<bulla_bytes> subjects_;
+};
+
+// A log that is open for appending. Any thread may use it.
+class log {
+ public:
+  // Makes an empty log: its public key. Without recipients a local identity is made, in the key directory.
+  static std::string create(const std::string &directory, const std::string &origin = {},
+                            const std::vector<std::string> &recipients = {}, const std::string &keys = {}) {
+    std::vector<const char *> list;
+    for (const std::string &recipient : recipients) list.push_back(recipient.c_str());
+    char key[BULLA_KEY_SIZE];
+    detail::check(bulla_create(directory.c_str(), detail::text_or_null(keys), detail::text_or_null(origin), list.data(),
+                               list.size(), key, sizeof key));
+    return key;
+  }
+
+  // Opens a log. `settings` are in TOML, as `bulla config` names them, and count for this process alone.
+  static log open(const std::string &directory, const std::string &settings = {}, const std::string &keys = {}) {
+    bulla_log *made = nullptr;
+    detail::check(bulla_open(BULLA_ABI_VERSION, directory.c_str(), detail::text_or_null(keys),
+                             detail::text_or_null(settings), &made));
+    return log(made);
+  }
+
+  // Connects to a log that another process has open, and listens for at `path`.
+  static log connect(const std::string &path) {
+    bulla_log *made = nullptr;
+    detail::check(bulla_connect(BULLA_ABI_VERSION, path.c_str(), &made));
+    return log(made);
+  }
+
+  // Listens for entries of other processes until it is closed.
+  void listen(const std::string &path, std::size_t clients = 0) {
+    detail::check(bulla_listen(handle_.get(), path.c_str(), clients));
+  }
+
+  bulla::producer producer() const {
+    bulla_producer *made = nullptr;
+    detail::check(bulla_producer_open(handle_.get(), &made));
+    return bulla::producer(made);
+  }
+
+  // Commits everything that any producer has appended, and signs a checkpoint over it.
+  void flush() { detail::check(bulla_flush(handle_.get())); }
+
+  // What was counted, as a JSON object.
+  std::string telemetry() const {
+    std::string json;
+    const auto copy = [](void *context, bulla_bytes bytes) {
+      static_cast<std::string *>(context)->assign(bytes.data, bytes.size);
+      return 0;
+    };
+    detail::check(bulla_telemetry(handle_.get(), copy, &json));
+    return json;
+  }
+
+  // Everything is written, synced and signed: it throws where that is not so. Without it the destructor closes, and nobody is told.
+  void close() { handle_.close(); }
+
+ private:
+  explicit log(bulla_log *handle) : handle_(handle) {}
+  detail::owned<bulla_log, bulla_close> handle_;
+};
+
+// Which entries are asked for: of several conditions on one field either, of several fields all.
+class query {
+ public:
+  query &is(std::string field, std::string value) { return add(std::move(field), BULLA_IS, std::move(value)); }
+  query &begins_with(std::string field, std::string value) {
+    return add(std::move(field), BULLA_BEGINS_WITH, std::move(value));
+  }
+  query &from_to(std::string field, std::uint64_t first, std::uint64_t last) {
+    return add(std::move(field), BULLA_FROM_TO, {}, first, last);
+  }
+  query &subject(std::string name) { return is("subject", std::move(name)); }
+  query &from(std::chrono::system_clock::time_point time) {
+    from_ = time;
+    return *this;
+  }
+  query &to(std::chrono::system_clock::time_point time) {
+    to_ = time;
+    return *this;
+  }
+
+  // Calls `use` with the query as C has it.
+  template <typename Use>
+  auto with(Use &&use) const {
+    std::vector<bulla_condition> conditions;
+    for (const condition &condition : conditions_)
+      conditions.push_back({condition.field.c_str(), static_cast<std::uint32_t>(condition.comparison),
+                            detail::bytes(condition.value), condition.first, condition.last});
+    bulla_query made{};
+    made.conditions = conditions.data();
+    made.condition_count = conditions.size();
+    const auto nanoseconds = [](auto time) {
+      return static_cast<std::int64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
+    };
+    if (from_) made.from = nanoseconds(*from_), made.has |= BULLA_HAS_FROM;
+    if (to_) made.to = nanoseconds(*to_), made.has |= BULLA_HAS_TO;
+    return use(&made);
+  }
+
+ private:
+  struct condition {
+    std::string field;
+    bulla_comparison comparison;
+    std::string value;
+    std::uint64_t first, last;
+  };
+
+  query &add(std::string field, bulla_comparison comparison, std::string value, std::uint64_t first = 0,
+             std::uint64_t last = 0) {
+    conditions_.push_back({std::move(field), comparison, std::move(value), first, last});
+    return *this;
+  }
+
+  std::vector<condition> conditions_;
+  std::optional<std::chrono::system_clock::time_point> from_, to_;
+};
+
+// What a proof shows that holds.
+struct checked {
+  bool anchored;
+  std::uint64_t entries, withheld, tree_size;
+};
+
+// Checks a proof with the log's public key alone; `each` gets the number and the entry of what it discloses.
+template <typename Each>
+checked check(std::string_view proof, const std::string &key, Each &&each) {
+  struct context {
+    Each &each;
+    detail::carried carried;
+  } context{each, {}};
+  const auto call = [](void *given, std::uint64_t number, const bulla_entry *entry) {
+    auto &to = *static_cast<struct context *>(given);
+    return to.carried.run([&] {
+      const bulla::entry made = detail::entry_of(*entry);
+      to.each(number, made);
+    });
+  };
+  bulla_checked shown{};
+  context.carried.finish(bulla_check(detail::bytes(proof), detail::text_or_null(key), call, &context, &shown));
+  return {shown.anchored, shown.entries, shown.withheld, shown.tree_size};
+}
+
+inline checked check(std::string_view proof, const std::string &key) {
+  return check(proof, key, [](std::uint64_t, const entry &) {});
+}
+
+// What a verification found; `findings` has a line of text for each.
+struct report {
+  bool ok, anchored;
+  std::uint64_t entries, blocks, tree_size, pending;
+  std::vector<std::string> findings;
+};
+
+// Verifies a log with public data alone. Without a key it can only be told to agree with itself.
+inline report verify(const std::string &directory, const std::string &key = {}) {
+  report made{};
+  bulla_report shown{};
+  const auto add = [](void *context, bulla_bytes line) {
+    static_cast<std::vector<std::string> *>(context)->emplace_back(line.data, line.size);
+    return 0;
+  };
+  detail::check(bulla_verify(directory.c_str(), detail::text_or_null(key), add, &made.findings, &shown));
+  made.ok = shown.ok, made.anchored = shown.anchored, made.entries = shown.entries;
+  made.blocks = shown.blocks, made.tree_size = shown.tree_size, made.pending = shown.pending;
+  return made;
+}
+
+// What reads a log. Any thread may use it.
+class reader {
+ public:
+  // `key` is the public key that the log must be of.
+  static reader open(const std::string &directory, const std::string &key = {}, const std::string &keys = {}) {
+    bulla_reader *made = nullptr;
+    detail::check(bulla_reader_open(BULLA_ABI_VERSION, directory.c_str(), detail::text_or_null(keys),
+                                    detail::text_or_null(key), &made));
+    return reader(made);
+  }
+
+  // Calls `each` with the number and the entry of everything that is asked for, in order; how many there were.
+  template <typename Each>
+  std::uint64_t read(const query &query, Each &&each) const {
+    struct context {
+      Each &each;
+      detail::carried carried;
+    } context{each, {}};
+    const auto call = [](void *given, std::uint64_t number, const bulla_entry *entry) {
+      auto &to = *static_cast<struct context *>(given);
+      return to.carried.run([&] {
+      const bulla::entry made = detail::entry_of(*entry);
+      to.each(number, made);
+    });
+    };
+    std::uint64_t count = 0;
+    const bulla_status status =
+        query.with([&](const bulla_query *made) { return bulla_read(handle_.get(), made, call, &context, &count); });
+    context.carried.finish(status);
+    return count;
+  }
+
+  // Gives `write` lines of JSON, as `bulla export` writes them.
+  template <typename Write>
+  void export_json(const query &query, Write &&write) const {
+    bytes_to(bulla_export, query, std::forward<Write>(write));
+  }
+
+  // A proof of everything that is asked for, for whoever has the log's public key alone.
+  std::string prove(const query &query) const {
+    std::string proof;
+    bytes_to(bulla_prove, query, [&](std::string_view bytes) { proof.append(bytes); });
+    return proof;
+  }
+
+  void close() { handle_.close(); }
+
+ private:
+  explicit reader(bulla_reader *handle) : handle_(handle) {}
+
+  template <typename Function, typename Write>
+  void bytes_to(Function function, const query &query, Write &&write) const {
+    struct context {
+      Write &write;
+      detail::carried carried;
+    } context{write, {}};
+    const auto call = [](void *given, bulla_bytes bytes) {
+      auto &to = *static_cast<struct context *>(given);
+      return to.carried.run([&] { to.write(std::string_view(bytes.data, bytes.size)); });
+    };
+    const bulla_status status =
+        query.with([&](const bulla_query *made) { return function(handle_.get(), made, call, &context); });
+    context.carried.finish(status);
+  }
+
+  detail::owned<bulla_reader, bulla_reader_close> handle_;
+};
+
+}  // namespace bulla
+
+#endif

@@ -1,0 +1,86 @@
+// A program for the thesis's interface, which is Bulla's by an include and a namespace.
+#include <bulla/thesis.hpp>
+
+#include <iostream>
+#include <thread>
+
+using namespace bulla::thesis;
+
+#define HOLDS(condition)                                                                                            \
+  do {                                                                                                              \
+    if (!(condition)) {                                                                                             \
+      std::cerr << "line " << __LINE__ << ": " << #condition << ": " << LoggingManager::lastError() << "\n";         \
+      return 1;                                                                                                     \
+    }                                                                                                               \
+  } while (0)
+
+static std::size_t lines_of(const std::string &path) {
+  std::ifstream file(path);
+  std::size_t count = 0;
+  for (std::string line; std::getline(file, line);) count++;
+  return count;
+}
+
+int main(int, char **argv) {
+  LoggingConfig config;
+  config.basePath = argv[1];
+  config.baseFilename = "trail";
+  config.maxSegmentSize = 1 << 20;
+  config.maxAttempts = 5;
+  config.queueCapacity = 1000;
+  config.maxExplicitProducers = 4;
+  config.batchSize = 10;
+  config.numWriterThreads = 1;
+  config.appendTimeout = std::chrono::seconds(5);
+  config.compressionLevel = 4;
+  config.maxOpenFiles = 32;
+  {
+    LoggingConfig plain = config;
+    plain.useEncryption = false;
+    bool refused = false;
+    try {
+      LoggingManager manager(plain);
+    } catch (const std::invalid_argument &error) {
+      refused = std::string(error.what()).find("useEncryption") != std::string::npos;
+    }
+    HOLDS(refused);
+  }
+  LoggingManager manager(config);
+  HOLDS(!manager.stop());
+  HOLDS(manager.start());
+  HOLDS(!manager.start());
+  const auto before = std::chrono::system_clock::now();
+  const auto work = [&manager](int worker) {
+    auto token = manager.createProducerToken();
+    for (int i = 0; i < 500; i++) {
+      const std::string subject = "user" + std::to_string(i % 50);
+      manager.append(LogEntry(LogEntry::ActionType::READ, "users/" + subject, "controller", "processor", subject), token);
+    }
+    std::vector<LogEntry> batch(500, LogEntry(LogEntry::ActionType::DELETE, "users/x", "", "", "", {1, 2, 3}));
+    return manager.appendBatch(batch, token, "file_" + std::to_string(worker));
+  };
+  bool other_ok = false;
+  std::thread other([&] { other_ok = work(1); });
+  HOLDS(work(0));
+  other.join();
+  HOLDS(other_ok);
+  auto token = manager.createProducerToken();
+  HOLDS(!manager.appendBatch({LogEntry()}, token, std::string(70000, 'x')));
+  HOLDS(!manager.exportLogs(config.basePath + "/early.ndjson"));
+  HOLDS(manager.stop());
+  HOLDS(!manager.append(LogEntry(), token));
+  HOLDS(manager.exportLogs(config.basePath + "/all.ndjson"));
+  HOLDS(lines_of(config.basePath + "/all.ndjson") == 2000);
+  HOLDS(manager.exportLogs(config.basePath + "/one.ndjson", {}, {}, std::string("user7")));
+  HOLDS(lines_of(config.basePath + "/one.ndjson") == 20);
+  HOLDS(manager.exportLogs(config.basePath + "/none.ndjson", {}, before - std::chrono::hours(1)));
+  HOLDS(lines_of(config.basePath + "/none.ndjson") == 0);
+  // What was written before is gone on with.
+  HOLDS(manager.start());
+  auto again = manager.createProducerToken();
+  HOLDS(manager.append(LogEntry(LogEntry::ActionType::UPDATE, "users/y", "c", "p", "y"), again));
+  HOLDS(manager.stop());
+  HOLDS(manager.exportLogs(config.basePath + "/more.ndjson"));
+  HOLDS(lines_of(config.basePath + "/more.ndjson") == 2001);
+  std::cout << "all of it holds\n";
+}
