@@ -65,6 +65,8 @@ typedef enum bulla_status {
   BULLA_STOPPED = 10,
   // A defect of the library. Handles of the call are not to be used any more but to close them.
   BULLA_PANICKED = 11,
+  // Another thread uses the handle just now, and only one may: it is as it was.
+  BULLA_IN_USE = 12,
 } bulla_status;
 
 // How a condition compares.

@@ -98,7 +98,8 @@ fn the_layers_for_cpp_hold() {
         for source in ["modern.cpp", "thesis.cpp"] {
             let place = tempfile::tempdir().unwrap();
             let sanitized = ["-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-            let program = compile(compiler, &manifest().join("tests/cpp").join(source), &sanitized, place.path());
+            let program =
+                compile(compiler, &manifest().join("tests/cpp").join(source), &sanitized, place.path());
             let told = run(&program, &[&place.path().join("audit"), &place.path().join("audit.sock")]);
             assert_eq!(told, "all of it holds\n", "{compiler} {source}");
         }
@@ -110,7 +111,10 @@ fn the_demonstration_in_cpp_does_what_it_says() {
     let place = tempfile::tempdir().unwrap();
     let program = compile("g++", &manifest().join("demo/demo.cpp"), &["-std=c++17"], place.path());
     let told = run(&program, &[&place.path().join("audit")]);
-    assert!(told.contains("\n100 entries of user_42\n") && told.contains(" entries, signed by the log\n"), "{told}");
+    assert!(
+        told.contains("\n100 entries of user_42\n") && told.contains(" entries, signed by the log\n"),
+        "{told}"
+    );
     assert_eq!(told.lines().last(), Some("100000 entries went in, 100000 came back"));
 }
 
