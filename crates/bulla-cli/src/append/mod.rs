@@ -86,8 +86,7 @@ pub(crate) struct Append {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Take entries of other processes at this local socket until a signal comes, and
-    /// acknowledge each batch once it is durable (docs/socket.md)
+    /// Take other processes' entries at this local socket (docs/socket.md)
     #[arg(long, value_name = "PATH", group = "listening", conflicts_with_all = ["files", "acks"])]
     listen: Option<PathBuf>,
 
@@ -103,8 +102,7 @@ pub(crate) struct Append {
     #[arg(long, value_name = "N", default_value_t = 64, requires = "listening")]
     clients: usize,
 
-    /// Have the actor be who the kernel says sent the entry, `uid:` and the user's number,
-    /// whatever it claims
+    /// Have the actor be `uid:` and the user who sends, by the kernel's word
     #[arg(long, requires = "listening")]
     actor_from_peer: bool,
 
