@@ -102,7 +102,7 @@ pub(crate) struct Append {
     #[arg(long, value_name = "N", default_value_t = 64, requires = "listening")]
     clients: usize,
 
-    /// Have the actor be `uid:` and the user who sends, by the kernel's word
+    /// Have the actor be `uid:` and the sender's number, by the kernel
     #[arg(long, requires = "listening")]
     actor_from_peer: bool,
 
