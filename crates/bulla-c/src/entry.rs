@@ -71,6 +71,22 @@ pub const BULLA_HAS_FLAGS: u32 = 16;
 /// Bits that `has` may have.
 const HAS: u32 = 31;
 
+/// A list that C gives, empty where it is null.
+///
+/// # Safety
+/// `first` is null, or the first of `count` that nobody changes while `'a` lasts.
+pub(crate) unsafe fn list<'a, T>(first: *const T, count: usize, name: &str) -> Outcome<&'a [T]> {
+    match (first.is_null(), count) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(Error::invalid(format!("`{name}` is null, and yet has a count")).into()),
+        (false, count) if isize::try_from(count.saturating_mul(size_of::<T>())).is_err() => {
+            Err(Error::invalid(format!("`{name}` has a count that nothing has")).into())
+        }
+        // SAFETY: there are so many, which nobody changes meanwhile.
+        (false, count) => Ok(unsafe { slice::from_raw_parts(first, count) }),
+    }
+}
+
 impl bulla_bytes {
     pub(crate) const NONE: Self = bulla_bytes { data: std::ptr::null(), size: 0 };
 
@@ -135,9 +151,7 @@ impl bulla_entry {
                 flags: has(BULLA_HAS_FLAGS).then_some(self.flags),
                 payload: self.payload.get("payload")?,
             };
-            if self.subjects.is_null() && self.subject_count > 0 {
-                return Err(Error::invalid("`subjects` is null, and yet has a count").into());
-            }
+            let given = list(self.subjects, self.subject_count, "subjects")?;
             if !self.subjects.is_null() {
                 if self.subject_count > MAX_SUBJECTS {
                     return Err(
@@ -145,7 +159,7 @@ impl bulla_entry {
                     );
                 }
                 let subjects = entry.subjects.get_or_insert_default();
-                for subject in slice::from_raw_parts(self.subjects, self.subject_count) {
+                for subject in given {
                     subjects.push(subject.text("subject")?.unwrap_or_default());
                 }
             }
@@ -189,3 +203,56 @@ impl bulla_entry {
 
 /// Data subjects of an entry, at most.
 const MAX_SUBJECTS: usize = 64;
+
+#[cfg(all(test, feature = "read"))]
+mod tests {
+    use super::*;
+
+    /// What C gets of an entry and gives back is that entry, whichever fields there are; absent and empty are two things.
+    #[test]
+    fn an_entry_comes_back_as_it_went() {
+        for fields in 0..1_u32 << 14 {
+            let has = |bit: u32| fields & 1 << bit != 0;
+            let text =
+                |bit: u32, value: &'static str| has(bit).then_some(if fields % 3 == 0 { "" } else { value });
+            let entry = Entry {
+                time: has(0).then_some(-7),
+                operation: "read",
+                location: has(1).then_some(&b"a\0\xff"[..]),
+                subjects: has(2)
+                    .then(|| ["ada", "", "bob"][..(fields % 4).min(3) as usize].iter().copied().collect()),
+                controller: text(3, "c"),
+                processor: text(4, "p"),
+                purpose: text(5, "w"),
+                actor: text(6, "x"),
+                client: text(7, "::1"),
+                stream: text(8, "s"),
+                status: has(9).then_some(0),
+                duration: has(10).then_some(u64::MAX),
+                size: has(11).then_some(0),
+                flags: has(12).then_some(u32::MAX),
+                payload: has(13).then_some(&b""[..]),
+            };
+            let mut subjects = Vec::new();
+            let given = bulla_entry::of(&entry, &mut subjects);
+            // SAFETY: what it points to is the entry above, and the list beside it.
+            let back = unsafe { given.get() };
+            assert!(back.is_ok_and(|back| back == entry), "{fields:b}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_nothing_has_are_refused_before_anything_is_read() {
+        let byte = 0_u8;
+        let bytes = bulla_bytes { data: (&raw const byte).cast(), size: usize::MAX };
+        // SAFETY: it is refused for its size, and not read.
+        assert!(unsafe { bytes.get("x") }.is_err());
+        for count in [usize::MAX, isize::MAX as usize, isize::MAX as usize / size_of::<bulla_bytes>() + 1] {
+            let one = bulla_bytes::NONE;
+            // SAFETY: as above.
+            assert!(unsafe { list(&raw const one, count, "x") }.is_err(), "{count}");
+        }
+        // SAFETY: there is nothing.
+        assert!(unsafe { list::<u8>(std::ptr::null(), 0, "x") }.is_ok_and(<[u8]>::is_empty));
+    }
+}

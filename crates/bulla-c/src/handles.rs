@@ -5,6 +5,8 @@
 //! - places are never given back to the system, so that looking at one is safe whatever number is asked for;
 //! - whoever uses a thing has its place locked, without waiting: a handle that two threads use at once is refused to one of them.
 
+#![forbid(unsafe_code)]
+
 use crate::status::{Failed, Outcome};
 use bulla::Error;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -166,4 +168,59 @@ fn split(index: u32) -> (usize, usize) {
     let shifted = index as usize + FIRST;
     let chunk = (shifted.ilog2() - FIRST.ilog2()) as usize;
     (chunk, shifted - (FIRST << chunk))
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test has threads")]
+mod tests {
+    use super::*;
+
+    fn refused<T>(outcome: Outcome<T>) -> bool {
+        matches!(outcome, Err(Failed::Error(_)))
+    }
+
+    #[test]
+    fn a_number_stands_for_one_thing_ever() {
+        let table = Table::new("thing");
+        // Over several chunks, and taken again and again.
+        let numbers = (0..100).map(|thing| table.add(thing)).collect::<Vec<_>>();
+        for (thing, number) in numbers.iter().enumerate() {
+            assert!(table.copy(*number).is_ok_and(|there| there == thing));
+        }
+        let mut gone = Vec::new();
+        for number in numbers {
+            assert!(
+                table.remove(number).is_ok() && refused(table.remove(number)) && refused(table.copy(number))
+            );
+            gone.push(number);
+            let next = table.add(1000);
+            assert!(!gone.contains(&next) && refused(table.get(number)));
+            assert!(table.remove(next).is_ok_and(|thing| thing == 1000));
+            gone.push(next);
+        }
+        for made_up in
+            [0, 1, u64::MAX, u64::from(u32::MAX), 1 << 32, 2 << 32 | 50, to_handle::<u8>(7).addr() as u64]
+        {
+            assert!(refused(table.get(made_up)), "{made_up:x}");
+        }
+        assert_eq!(number(to_handle::<u8>(u64::MAX)), u64::MAX);
+    }
+
+    #[test]
+    fn what_is_used_is_refused_to_another_and_copied_once_it_is_free() {
+        let table = Table::new("thing");
+        let number = table.add(1);
+        let used = table.get(number);
+        assert!(used.is_ok() && matches!(table.remove(number), Err(Failed::InUse("thing"))));
+        assert!(matches!(table.copy(number), Err(Failed::InUse("thing"))), "it waits, and not for ever");
+        drop(used);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    (0..1000).for_each(|_| assert!(table.copy(number).is_ok_and(|thing| thing == 1)))
+                });
+            }
+        });
+        assert!(table.remove(number).is_ok());
+    }
 }

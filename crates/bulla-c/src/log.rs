@@ -1,7 +1,7 @@
 //! A log: one that this process has open, or one that another has.
 
 use crate::BULLA_ABI_VERSION;
-use crate::entry::bulla_bytes;
+use crate::entry::{bulla_bytes, list};
 use crate::handles::{Table, number, to_handle};
 use crate::producer::{self, bulla_producer};
 use crate::status::{Outcome, bulla_status, give, guarded};
@@ -40,6 +40,8 @@ pub(crate) unsafe fn path(text: *const c_char, name: &str) -> Outcome<PathBuf> {
     }
 }
 
+/// A path that C may give.
+///
 /// # Safety
 /// As [`path`].
 pub(crate) unsafe fn optional_path(text: *const c_char) -> Option<PathBuf> {
@@ -117,11 +119,8 @@ pub unsafe extern "C" fn bulla_create(
             if let Some(origin) = optional_text(origin, "origin")? {
                 init = init.origin(origin);
             }
-            if recipients.is_null() && recipient_count > 0 {
-                return Err(Error::invalid("`recipients` is null, and yet has a count").into());
-            }
-            for place in 0..recipient_count {
-                let recipient = optional_text(*recipients.add(place), "recipients")?;
+            for recipient in list(recipients, recipient_count, "recipients")? {
+                let recipient = optional_text(*recipient, "recipients")?;
                 init = init.recipient(recipient.ok_or_else(|| Error::invalid("a recipient is null"))?);
             }
             let created = init.create_with_keys(&directory, &keys)?;

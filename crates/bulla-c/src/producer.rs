@@ -1,12 +1,11 @@
 //! A producer: one thread's way into a log.
 
-use crate::entry::bulla_entry;
+use crate::entry::{bulla_entry, list};
 use crate::handles::{Table, number, to_handle};
 use crate::receipt::{self, Receipted, bulla_receipt};
 use crate::status::{bulla_status, give, guarded};
 use bulla::socket::RemoteProducer;
 use bulla::{BatchError, Entry, Error, Producer};
-use std::slice;
 
 /// One thread's way into a log. Its entries keep their order. Two threads must not use it at once: one of them is refused.
 pub struct bulla_producer {
@@ -47,18 +46,8 @@ pub unsafe extern "C" fn bulla_append(
     producer: *mut bulla_producer,
     entry: *const bulla_entry,
 ) -> bulla_status {
-    guarded(|| {
-        let mut way = PRODUCERS.get(number(producer))?;
-        // SAFETY: it is null, or an entry, by this function's contract.
-        let entry = unsafe { entry.as_ref() }.ok_or_else(|| Error::invalid("`entry` is null"))?;
-        // SAFETY: as above.
-        let entry = unsafe { entry.get()? };
-        match &mut *way {
-            Way::Here(producer) => producer.append(&entry)?,
-            Way::Elsewhere(producer) => producer.append(&entry)?,
-        }
-        Ok(())
-    })
+    // SAFETY: by this function's contract, which is the same.
+    unsafe { stage(producer, entry, Producer::append) }
 }
 
 /// Stages an entry as `bulla_append` does, but never waits: `BULLA_TIMEOUT` at once where there is no memory. Of a log that another
@@ -71,6 +60,19 @@ pub unsafe extern "C" fn bulla_try_append(
     producer: *mut bulla_producer,
     entry: *const bulla_entry,
 ) -> bulla_status {
+    // SAFETY: by this function's contract, which is the same.
+    unsafe { stage(producer, entry, Producer::try_append) }
+}
+
+/// Stages an entry; `here` is how, where this process has the log open.
+///
+/// # Safety
+/// As `bulla_append`.
+unsafe fn stage(
+    producer: *mut bulla_producer,
+    entry: *const bulla_entry,
+    here: impl FnOnce(&mut Producer, &Entry<'_>) -> bulla::Result<()>,
+) -> bulla_status {
     guarded(|| {
         let mut way = PRODUCERS.get(number(producer))?;
         // SAFETY: it is null, or an entry, by this function's contract.
@@ -78,7 +80,7 @@ pub unsafe extern "C" fn bulla_try_append(
         // SAFETY: as above.
         let entry = unsafe { entry.get()? };
         match &mut *way {
-            Way::Here(producer) => producer.try_append(&entry)?,
+            Way::Here(producer) => here(producer, &entry)?,
             Way::Elsewhere(producer) => producer.append(&entry)?,
         }
         Ok(())
@@ -106,14 +108,8 @@ pub unsafe extern "C" fn bulla_append_batch(
         };
         tell(0);
         let mut way = PRODUCERS.get(number(producer))?;
-        if entries.is_null() && count > 0 {
-            return Err(Error::invalid("`entries` is null, and yet has a count").into());
-        }
-        if count == 0 {
-            return Ok(());
-        }
         // SAFETY: there are so many, by this function's contract.
-        let given = unsafe { slice::from_raw_parts(entries, count) };
+        let given = unsafe { list(entries, count, "entries")? };
         let mut batch = Vec::with_capacity(count);
         for entry in given {
             // SAFETY: as above.

@@ -1,6 +1,6 @@
 //! Reading a log: queries, exports, proofs, verification.
 
-use crate::entry::{bulla_bytes, bulla_entry};
+use crate::entry::{bulla_bytes, bulla_entry, list};
 use crate::handles::{Table, number, to_handle};
 use crate::log::{check_abi, optional_path, optional_text, path};
 use crate::status::{Failed, Outcome, bulla_status, give, guarded};
@@ -11,7 +11,6 @@ use bulla::{
     default_keys, open_proof,
 };
 use std::ffi::{c_char, c_void};
-use std::slice;
 use std::sync::Arc;
 
 /// What reads a log. Any thread may use it, and a writer may be at work meanwhile.
@@ -80,32 +79,28 @@ impl bulla_query {
         if query.has & !(BULLA_HAS_FROM | BULLA_HAS_TO) != 0 {
             return Err(Error::invalid("`has` has bits that mean nothing: begin a query with {0}").into());
         }
-        if query.conditions.is_null() && query.condition_count > 0 {
-            return Err(Error::invalid("`conditions` is null, and yet has a count").into());
-        }
-        if query.condition_count > 0 {
-            // SAFETY: there are so many.
-            for condition in unsafe { slice::from_raw_parts(query.conditions, query.condition_count) } {
-                // SAFETY: the name ends with a zero, the value has its size.
-                let (name, value) =
-                    unsafe { (optional_text(condition.field, "field")?, condition.value.get("value")?) };
-                let name = name.ok_or_else(|| Error::invalid("the field of a condition is null"))?;
-                let value = || value.ok_or_else(|| Error::invalid(format!("the value for `{name}` is null")));
-                let text = TextField::named(name).ok_or_else(|| {
-                    Error::invalid(format!("`{name}` is no field with texts that entries are asked for by"))
-                });
-                asked = match condition.comparison {
-                    0 => asked.is(text?, value()?),
-                    1 => asked.begins_with(text?, value()?),
-                    2 => {
-                        let field = NumberField::all().find(|field| field.name() == name);
-                        let field = field
-                            .ok_or_else(|| Error::invalid(format!("`{name}` is no field with numbers")))?;
-                        asked.numbers(field, condition.first..=condition.last)
-                    }
-                    other => return Err(Error::invalid(format!("{other} is no comparison")).into()),
-                };
-            }
+        // SAFETY: there are so many.
+        let conditions = unsafe { list(query.conditions, query.condition_count, "conditions")? };
+        for condition in conditions {
+            // SAFETY: the name ends with a zero, the value has its size.
+            let (name, value) =
+                unsafe { (optional_text(condition.field, "field")?, condition.value.get("value")?) };
+            let name = name.ok_or_else(|| Error::invalid("the field of a condition is null"))?;
+            let value = || value.ok_or_else(|| Error::invalid(format!("the value for `{name}` is null")));
+            let text = TextField::named(name).ok_or_else(|| {
+                Error::invalid(format!("`{name}` is no field with texts that entries are asked for by"))
+            });
+            asked = match condition.comparison {
+                0 => asked.is(text?, value()?),
+                1 => asked.begins_with(text?, value()?),
+                2 => {
+                    let field = NumberField::all().find(|field| field.name() == name);
+                    let field =
+                        field.ok_or_else(|| Error::invalid(format!("`{name}` is no field with numbers")))?;
+                    asked.numbers(field, condition.first..=condition.last)
+                }
+                other => return Err(Error::invalid(format!("{other} is no comparison")).into()),
+            };
         }
         if query.has & BULLA_HAS_FROM != 0 {
             asked = asked.from(query.from);

@@ -88,7 +88,8 @@ thread_local! {
 /// until this thread calls the library again. Empty before the first.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_message() -> *const c_char {
-    MESSAGE.with_borrow(|message| message.as_ptr())
+    // A thread that is ending may have none any more.
+    MESSAGE.try_with(|kept| kept.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
 pub(crate) fn text(message: &str) -> CString {
