@@ -171,6 +171,20 @@ impl Service {
             Error::invalid("a batch begins with `L` for lines or `M` for MessagePack (docs/socket.md)")
         })?;
         count(&self.counters.batches, 1);
+        let appended = self.append_each(form, body, peer, producer, acknowledgement);
+        // Once a batch: all clients count in the same place.
+        count(&self.counters.accepted, acknowledgement.accepted);
+        appended
+    }
+
+    fn append_each(
+        &self,
+        form: Form,
+        body: &[u8],
+        peer: Peer,
+        producer: &mut Producer,
+        acknowledgement: &mut Acknowledgement,
+    ) -> Result<()> {
         let actor = self.peer_is_actor.then(|| format!("uid:{}", peer.user));
         let mut taking = Taking { service: self, peer, actor: actor.as_deref(), producer, acknowledgement };
         let mut rest = &body[1..];
@@ -226,7 +240,6 @@ impl<'a> Taking<'a> {
                 match self.producer.append(&entry) {
                     Ok(()) => {
                         self.acknowledgement.accepted += 1;
-                        count(&service.counters.accepted, 1);
                         return Ok(());
                     }
                     Err(error) if error.kind() == ErrorKind::Invalid => break error.to_string(),
