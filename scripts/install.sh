@@ -15,7 +15,8 @@ for header in bulla.h bulla.hpp bulla/thesis.hpp; do
     install -D -m 644 "$here/crates/bulla-c/include/$header" "$to/include/$header"
 done
 install -D -m 644 "$built/libbulla_c.a" "$to/lib/libbulla.a"
-install -D -m 755 "$built/libbulla_c.so" "$to/lib/libbulla.so.1"
+# What debuggers read of it is eight times the rest.
+install -D -s -m 755 "$built/libbulla_c.so" "$to/lib/libbulla.so.1"
 ln -sf libbulla.so.1 "$to/lib/libbulla.so"
 mkdir -p "$to/lib/pkgconfig"
 cat > "$to/lib/pkgconfig/bulla.pc" << EOF
