@@ -79,6 +79,18 @@ typedef enum bulla_comparison {
   BULLA_FROM_TO = 2,
 } bulla_comparison;
 
+// Why an entry comes without its personal fields.
+typedef enum bulla_withheld {
+  // It comes with all that it has.
+  BULLA_NOT_WITHHELD = 0,
+  // The log says that the key of one of its data subjects was destroyed.
+  BULLA_WITHHELD_ERASED = 1,
+  // The key of one of its data subjects is lost, and the log says of no erasure.
+  BULLA_WITHHELD_KEY_LOST = 2,
+  // The keys at hand, or those in the proof, are not everybody's.
+  BULLA_WITHHELD_NOT_GIVEN = 3,
+} bulla_withheld;
+
 // A log that is open for appending: by this process, or by another to which it is connected. Any thread may use it.
 typedef struct bulla_log bulla_log;
 
@@ -137,6 +149,8 @@ typedef struct bulla_entry {
   uint32_t flags;
   // Which of the numbers there are: `BULLA_HAS_TIME` and so on.
   uint32_t has;
+  // Of an entry that is read: why it comes without its personal fields, a `bulla_withheld`. Nothing of one that is appended: 0.
+  uint32_t withheld;
 } bulla_entry;
 
 // A condition on a field. Of several on one field an entry meets one, of several fields all.
@@ -298,8 +312,8 @@ enum bulla_status bulla_close(struct bulla_log *log);
 enum bulla_status bulla_append(struct bulla_producer *producer,
                                const struct bulla_entry *entry);
 
-// Stages an entry as `bulla_append` does, but never waits: `BULLA_TIMEOUT` at once where there is no memory. Of a log that another
-// process has open it is the same as `bulla_append`.
+// Stages an entry as `bulla_append` does, but never waits: `BULLA_TIMEOUT` at once where there is no memory, or, of a log that another
+// process has open, where that has not taken what was staged before.
 //
 // The caller sees to it that:
 // As `bulla_append`.
@@ -342,6 +356,10 @@ enum bulla_status bulla_reader_open(uint32_t abi,
 // Calls `each` with every entry that meets `query` (null: all), in the order of their numbers, once everything that the query reads was
 // checked. `count`, unless it is null, gets how many there were.
 //
+// Returns `BULLA_TAMPERED`, once all entries were given, where keys are lost that the log does not say were erased: then some came
+// without personal fields (`withheld` says which), or may meet the query and cannot be opened. Of a query for data subjects that
+// finds nothing, `bulla_not_found` says more.
+//
 // The caller sees to it that:
 // What `query` points to is there; `each` may be called with `context` and an entry; `count` is null or a place for a number.
 enum bulla_status bulla_read(struct bulla_reader *reader,
@@ -350,254 +368,18 @@ enum bulla_status bulla_read(struct bulla_reader *reader,
                              void *context,
                              uint64_t *count);
 
-// Writes every entry that meets `query` (null: all) as a line of JSON, as `bulla export` does, through `write`, which gets whole lines.
+// Of a query that found nothing: calls `each` with a line of text for each data subject that it asks for by name, which says what can be
+// said of it. A misspelt name must not come to "nothing is held on you".
 //
 // The caller sees to it that:
-// What `query` points to is there; `write` may be called with `context` and bytes.
-enum bulla_status bulla_export(struct bulla_reader *reader,
-                               const struct bulla_query *query,
-                               bulla_each_bytes write,
-                               void *context);
-
-// Proves that the log holds the entries that meet `query`, to whoever has its public key and the proof alone, as `bulla prove` does; the
-// proof goes to `write` at once. It discloses the other entries of the same people in the same blocks, too.
-//
-// The caller sees to it that:
-// As `bulla_export`.
-enum bulla_status bulla_prove(struct bulla_reader *reader,
-                              const struct bulla_query *query,
-                              bulla_each_bytes write,
-                              void *context);
-
-// Closes a reader. The handle is gone whatever this returns.
-enum bulla_status bulla_reader_close(struct bulla_reader *reader);
-
-// Checks a proof of entries with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
-// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, `BULLA_INVALID` where it is none.
-//
-// The caller sees to it that:
-// `proof` has its size, `key` ends with a zero, `each` may be called with `context` and an entry, `checked` is null or a place for what it shows.
-enum bulla_status bulla_check(struct bulla_bytes proof,
-                              const char *key,
-                              bulla_each_entry each,
-                              void *context,
-                              struct bulla_checked *checked);
-
-// Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
-// line of text for each finding. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
-//
-// `key` is the public key that the log must be of (null: it can only be told to agree with itself). What takes keys, the command `bulla verify` does.
-//
-// The caller sees to it that:
-// Texts end with a zero, `each` may be called with `context` and bytes, `report` is a place for a report.
-enum bulla_status bulla_verify(const char *directory,
-                               const char *key,
-                               bulla_each_bytes each,
-                               void *context,
-                               struct bulla_report *report);
-
-// Waits until the entries are durable: synced to the medium, or in durability mode `os` given to the operating system.
-//
-// Returns the failure that keeps them from it; of a log that another process has open, `BULLA_INVALID` where that refused some, the others being durable.
-enum bulla_status bulla_receipt_wait(struct bulla_receipt *receipt);
-
-// As `bulla_receipt_wait`, for so many milliseconds at most; `durable` gets whether that was long enough. With 0 it only looks.
-//
-// The caller sees to it that:
-// `durable` is a place for a truth value.
-enum bulla_status bulla_receipt_poll(struct bulla_receipt *receipt,
-                                     uint64_t milliseconds,
-                                     bool *durable);
-
-// Waits until a signed checkpoint covers the entries. Of a log that another process has open nobody here can tell.
-enum bulla_status bulla_receipt_checkpointed(struct bulla_receipt *receipt);
-
-// Has `told` called once, with what `bulla_receipt_wait` would return: by this thread where that is known already, else by a thread of the
-// library, which goes on when it returns; so it must wait for nothing of the log. It is called though the receipt be freed meanwhile. Where
-// this returns anything but `BULLA_OK` it is not called.
-//
-// The caller sees to it that:
-// Any thread may call `told` with `context`.
-enum bulla_status bulla_receipt_notify(struct bulla_receipt *receipt,
-                                       bulla_told told,
-                                       void *context);
-
-// Frees a receipt. What it is about becomes durable all the same.
-enum bulla_status bulla_receipt_free(struct bulla_receipt *receipt);
-
-// What a call was refused or failed for that returned something else than `BULLA_OK`, the last of this thread: UTF-8, which is valid
-// until this thread calls the library again. Empty before the first.
-const char *bulla_message(void);
-
-// What a call was refused or failed for that returned something else than `BULLA_OK`, the last of this thread: UTF-8, which is valid
-// until this thread calls the library again. Empty before the first.
-const char *bulla_message(void);
-
-// Makes an empty log in `directory`, with its keys in `keys` (null: the directory's name and `.keys`).
-//
-// `origin` is the log's name in its signatures (null: a random one). `recipients` are so many age recipients who can read the log;
-// with none a local identity is made, in the key directory. `key`, unless it is null, gets the log's public key and a zero, and has room for `BULLA_KEY_SIZE` bytes:
-// keep it where the log is not.
-//
-// The caller sees to it that:
-// Texts end with a zero, `recipients` has `recipient_count` of them, `key` is null or has room for `key_size` bytes.
-enum bulla_status bulla_create(const char *directory,
-                               const char *keys,
-                               const char *origin,
-                               const char *const *recipients,
-                               size_t recipient_count,
-                               char *key,
-                               size_t key_size);
-
-// Opens the log in `directory` for appending, with its keys in `keys` (null: the directory's name and `.keys`). One process at a time
-// has it open; others connect to it (`bulla_connect`).
-//
-// `abi` is `BULLA_ABI_VERSION`. `settings` are settings in TOML, as `bulla config` names them, which count for this process alone (null: those of the log):
-// `"memory = \"128 MiB\"\nlinger = \"20 ms\""`.
-//
-// The caller sees to it that:
-// Texts end with a zero; `log` is a place for a handle.
-enum bulla_status bulla_open(uint32_t abi,
-                             const char *directory,
-                             const char *keys,
-                             const char *settings,
-                             struct bulla_log **log);
-
-// Connects to a log that another process has open and listens for at the socket `path` (`bulla append --listen`, `bulla_listen`).
-// Producers and receipts of it are used as those of a log that is open here.
-//
-// `abi` is `BULLA_ABI_VERSION`.
-//
-// The caller sees to it that:
-// `path` ends with a zero; `log` is a place for a handle.
-enum bulla_status bulla_connect(uint32_t abi,
-                                const char *path,
-                                struct bulla_log **log);
-
-// Listens for entries of other processes at the socket `path`, until the log is closed. Its mode is 0600. `clients` may be connected at
-// once (0: 64).
-//
-// The caller sees to it that:
-// `path` ends with a zero.
-enum bulla_status bulla_listen(struct bulla_log *log,
-                               const char *path,
-                               size_t clients);
-
-// Makes a producer, for one thread.
-//
-// The caller sees to it that:
-// `producer` is a place for a handle.
-enum bulla_status bulla_producer_open(struct bulla_log *log, struct bulla_producer **producer);
-
-// Commits everything that any producer of this process has appended, and signs a checkpoint over it. Of a log that another process
-// has open: flush its producers and wait for their receipts.
-enum bulla_status bulla_flush(struct bulla_log *log);
-
-// What was counted since the log was opened here, as a JSON object (`docs/json.md`, "Counts"), for `each` to copy.
-//
-// The caller sees to it that:
-// `each` may be called with `context` and a text, which is gone when it returns.
-enum bulla_status bulla_telemetry(struct bulla_log *log,
-                                  int32_t (*each)(void *context, struct bulla_bytes json),
+// What `query` points to is there; `each` may be called with `context` and bytes.
+enum bulla_status bulla_not_found(struct bulla_reader *reader,
+                                  const struct bulla_query *query,
+                                  bulla_each_bytes each,
                                   void *context);
 
-// Closes the log: everything is written, synced and signed, or, of a log that another process has open, acknowledged as durable. Producers
-// that are left can append no more. The handle is gone whatever this returns; what it returns tells whether all of it is durable.
-enum bulla_status bulla_close(struct bulla_log *log);
-
-// Stages an entry: copies it. Where the memory for entries is full it waits, as long as `append_timeout` says. What it points to is
-// not needed any more when this returns.
-//
-// Returns `BULLA_INVALID` where a field breaks a limit or is not UTF-8, `BULLA_TIMEOUT` where memory stayed full, `BULLA_CLOSED` or the
-// log's failure where nothing can be appended any more. The entry is then not staged, and nothing else is affected.
-//
-// The caller sees to it that:
-// `entry` is an entry that nobody changes meanwhile.
-enum bulla_status bulla_append(struct bulla_producer *producer,
-                               const struct bulla_entry *entry);
-
-// Stages an entry as `bulla_append` does, but never waits: `BULLA_TIMEOUT` at once where there is no memory. Of a log that another
-// process has open it is the same as `bulla_append`.
-//
-// The caller sees to it that:
-// As `bulla_append`.
-enum bulla_status bulla_try_append(struct bulla_producer *producer,
-                                   const struct bulla_entry *entry);
-
-// Stages so many entries, one after the other, at one time where they have none. `staged`, unless it is null, gets how many
-// were staged, from the first on, whatever is returned: a broken limit is found before any is.
-//
-// The caller sees to it that:
-// `entries` has `count` entries that nobody changes meanwhile; `staged` is null or a place for a number.
-enum bulla_status bulla_append_batch(struct bulla_producer *producer,
-                                     const struct bulla_entry *entries,
-                                     size_t count,
-                                     size_t *staged);
-
-// Has everything that this producer appended written without waiting for more. `receipt`, unless it is null, gets a receipt for it,
-// to be freed with `bulla_receipt_free`.
-//
-// The caller sees to it that:
-// `receipt` is null or a place for a handle.
-enum bulla_status bulla_producer_flush(struct bulla_producer *producer,
-                                       struct bulla_receipt **receipt);
-
-// Closes a producer: what it staged is written as what any other did. The handle is gone whatever this returns.
-enum bulla_status bulla_producer_close(struct bulla_producer *producer);
-
-// Waits until the entries are durable: synced to the medium, or in durability mode `os` given to the operating system.
-//
-// Returns the failure that keeps them from it; of a log that another process has open, `BULLA_INVALID` where that refused some, the others being durable.
-enum bulla_status bulla_receipt_wait(struct bulla_receipt *receipt);
-
-// As `bulla_receipt_wait`, for so many milliseconds at most; `durable` gets whether that was long enough. With 0 it only looks.
-//
-// The caller sees to it that:
-// `durable` is a place for a truth value.
-enum bulla_status bulla_receipt_poll(struct bulla_receipt *receipt,
-                                     uint64_t milliseconds,
-                                     bool *durable);
-
-// Waits until a signed checkpoint covers the entries. Of a log that another process has open nobody here can tell.
-enum bulla_status bulla_receipt_checkpointed(struct bulla_receipt *receipt);
-
-// Has `told` called once, with what `bulla_receipt_wait` would return: by this thread where that is known already, else by a thread of the
-// library, which goes on when it returns; so it must wait for nothing of the log. It is called though the receipt be freed meanwhile. Where
-// this returns anything but `BULLA_OK` it is not called.
-//
-// The caller sees to it that:
-// Any thread may call `told` with `context`.
-enum bulla_status bulla_receipt_notify(struct bulla_receipt *receipt,
-                                       bulla_told told,
-                                       void *context);
-
-// Frees a receipt. What it is about becomes durable all the same.
-enum bulla_status bulla_receipt_free(struct bulla_receipt *receipt);
-
-// Opens the log in `directory` for reading, with its keys in `keys` (null: the directory's name and `.keys`).
-//
-// `abi` is `BULLA_ABI_VERSION`. `key` is the public key that the log must be of (null: whatever it names itself, which anybody could have written).
-//
-// The caller sees to it that:
-// Texts end with a zero; `reader` is a place for a handle.
-enum bulla_status bulla_reader_open(uint32_t abi,
-                                    const char *directory,
-                                    const char *keys,
-                                    const char *key,
-                                    struct bulla_reader **reader);
-
-// Calls `each` with every entry that meets `query` (null: all), in the order of their numbers, once everything that the query reads was
-// checked. `count`, unless it is null, gets how many there were.
-//
-// The caller sees to it that:
-// What `query` points to is there; `each` may be called with `context` and an entry; `count` is null or a place for a number.
-enum bulla_status bulla_read(struct bulla_reader *reader,
-                             const struct bulla_query *query,
-                             bulla_each_entry each,
-                             void *context,
-                             uint64_t *count);
-
 // Writes every entry that meets `query` (null: all) as a line of JSON, as `bulla export` does, through `write`, which gets whole lines.
+// Returns `BULLA_TAMPERED` as `bulla_read` does.
 //
 // The caller sees to it that:
 // What `query` points to is there; `write` may be called with `context` and bytes.
@@ -642,6 +424,39 @@ enum bulla_status bulla_verify(const char *directory,
                                bulla_each_bytes each,
                                void *context,
                                struct bulla_report *report);
+
+// Waits until the entries are durable: synced to the medium, or in durability mode `os` given to the operating system.
+//
+// Returns the failure that keeps them from it; of a log that another process has open, `BULLA_INVALID` where that refused some, the others being durable.
+enum bulla_status bulla_receipt_wait(struct bulla_receipt *receipt);
+
+// As `bulla_receipt_wait`, for so many milliseconds at most; `durable` gets whether that was long enough. With 0 it only looks.
+//
+// The caller sees to it that:
+// `durable` is a place for a truth value.
+enum bulla_status bulla_receipt_poll(struct bulla_receipt *receipt,
+                                     uint64_t milliseconds,
+                                     bool *durable);
+
+// Waits until a signed checkpoint covers the entries. Of a log that another process has open nobody here can tell.
+enum bulla_status bulla_receipt_checkpointed(struct bulla_receipt *receipt);
+
+// Has `told` called once, with what `bulla_receipt_wait` would return: by this thread where that is known already, else by a thread of the
+// library, which goes on when it returns; so it must wait for nothing of the log. It is called though the receipt be freed meanwhile. Where
+// this returns anything but `BULLA_OK` it is not called.
+//
+// The caller sees to it that:
+// Any thread may call `told` with `context`.
+enum bulla_status bulla_receipt_notify(struct bulla_receipt *receipt,
+                                       bulla_told told,
+                                       void *context);
+
+// Frees a receipt. What it is about becomes durable all the same.
+enum bulla_status bulla_receipt_free(struct bulla_receipt *receipt);
+
+// What a call was refused or failed for that returned something else than `BULLA_OK`, the last of this thread: UTF-8, which is valid
+// until this thread calls the library again. Empty before the first.
+const char *bulla_message(void);
 
 #ifdef __cplusplus
 }  // extern "C"
@@ -649,8 +464,11 @@ enum bulla_status bulla_verify(const char *directory,
 
 #endif  /* BULLA_H */
 
+#ifndef BULLA_TEXT
+#define BULLA_TEXT
 /* Text that ends with a zero, as an entry has it; absent where it is null. */
 static inline bulla_bytes bulla_text(const char *text) {
   bulla_bytes bytes = {text, text == NULL ? 0 : strlen(text)};
   return bytes;
 }
+#endif

@@ -81,16 +81,19 @@ class owned {
   Handle *handle_;
 };
 
-// What a callback in C++ threw, carried over the C function that called it.
-class carried {
+// What a function of C calls back, given `run` and the address of this; and what it threw, carried over that function.
+template <typename Call>
+class carrier {
  public:
-  template <typename Call>
-  int run(Call &&call) noexcept {
+  explicit carrier(Call call) : call_(std::move(call)) {}
+  template <typename... Given>
+  static int run(void *context, Given... given) noexcept {
+    auto &to = *static_cast<carrier *>(context);
     try {
-      call();
+      to.call_(given...);
       return 0;
     } catch (...) {
-      thrown_ = std::current_exception();
+      to.thrown_ = std::current_exception();
       return 1;
     }
   }
@@ -100,6 +103,7 @@ class carried {
   }
 
  private:
+  Call call_;
   std::exception_ptr thrown_;
 };
 
@@ -118,6 +122,8 @@ struct entry {
   std::optional<std::chrono::nanoseconds> duration;
   std::optional<std::uint64_t> size;
   std::optional<std::uint32_t> status, flags;
+  // Of an entry that is read: why it comes without its personal fields. Nothing of one that is appended.
+  bulla_withheld withheld = BULLA_NOT_WITHHELD;
 
   // Adds a data subject.
   entry &subject(std::string_view name) {
@@ -162,6 +168,7 @@ class converted {
     if (entry.size) number(made_.size, *entry.size, BULLA_HAS_SIZE);
     if (entry.status) number(made_.status, *entry.status, BULLA_HAS_STATUS);
     if (entry.flags) number(made_.flags, *entry.flags, BULLA_HAS_FLAGS);
+    made_.withheld = entry.withheld;
     return made_;
   }
 
@@ -199,7 +206,23 @@ inline entry entry_of(const bulla_entry &from) {
   if (from.has & BULLA_HAS_SIZE) made.size = from.size;
   if (from.has & BULLA_HAS_STATUS) made.status = from.status;
   if (from.has & BULLA_HAS_FLAGS) made.flags = from.flags;
+  made.withheld = static_cast<bulla_withheld>(from.withheld);
   return made;
+}
+
+// What gives `each` an entry of C.
+template <typename Each>
+auto giving(Each &each) {
+  return carrier([&each](std::uint64_t number, const bulla_entry *from) {
+    const entry made = entry_of(*from);
+    each(number, made);
+  });
+}
+
+// What gives `each` bytes of C.
+template <typename Each>
+auto giving_bytes(Each &each) {
+  return carrier([&each](bulla_bytes bytes) { each(std::string_view(bytes.data, bytes.size)); });
 }
 
 }  // namespace detail
@@ -415,19 +438,9 @@ struct checked {
 // Checks a proof with the log's public key alone; `each` gets the number and the entry of what it discloses.
 template <typename Each>
 checked check(std::string_view proof, const std::string &key, Each &&each) {
-  struct context {
-    Each &each;
-    detail::carried carried;
-  } context{each, {}};
-  const auto call = [](void *given, std::uint64_t number, const bulla_entry *entry) {
-    auto &to = *static_cast<struct context *>(given);
-    return to.carried.run([&] {
-      const bulla::entry made = detail::entry_of(*entry);
-      to.each(number, made);
-    });
-  };
+  auto to = detail::giving(each);
   bulla_checked shown{};
-  context.carried.finish(bulla_check(detail::bytes(proof), detail::text_or_null(key), call, &context, &shown));
+  to.finish(bulla_check(detail::bytes(proof), detail::text_or_null(key), decltype(to)::run, &to, &shown));
   return {shown.anchored, shown.entries, shown.withheld, shown.tree_size};
 }
 
@@ -467,25 +480,21 @@ class reader {
     return reader(made);
   }
 
-  // Calls `each` with the number and the entry of everything that is asked for, in order; how many there were.
+  // Calls `each` with the number and the entry of everything that is asked for, in order; how many there were. It throws
+  // `BULLA_TAMPERED`, once all were given, where keys are lost that the log does not say were erased.
   template <typename Each>
   std::uint64_t read(const query &query, Each &&each) const {
-    struct context {
-      Each &each;
-      detail::carried carried;
-    } context{each, {}};
-    const auto call = [](void *given, std::uint64_t number, const bulla_entry *entry) {
-      auto &to = *static_cast<struct context *>(given);
-      return to.carried.run([&] {
-      const bulla::entry made = detail::entry_of(*entry);
-      to.each(number, made);
-    });
-    };
+    auto to = detail::giving(each);
     std::uint64_t count = 0;
-    const bulla_status status =
-        query.with([&](const bulla_query *made) { return bulla_read(handle_.get(), made, call, &context, &count); });
-    context.carried.finish(status);
+    to.finish(query.with([&](const bulla_query *made) { return bulla_read(handle_.get(), made, decltype(to)::run, &to, &count); }));
     return count;
+  }
+
+  // Of a query that found nothing: a line for each data subject that it asks for by name, which says what can be said of it.
+  std::vector<std::string> not_found(const query &query) const {
+    std::vector<std::string> lines;
+    bytes_to(bulla_not_found, query, [&](std::string_view line) { lines.emplace_back(line); });
+    return lines;
   }
 
   // Gives `write` lines of JSON, as `bulla export` writes them.
@@ -508,17 +517,8 @@ class reader {
 
   template <typename Function, typename Write>
   void bytes_to(Function function, const query &query, Write &&write) const {
-    struct context {
-      Write &write;
-      detail::carried carried;
-    } context{write, {}};
-    const auto call = [](void *given, bulla_bytes bytes) {
-      auto &to = *static_cast<struct context *>(given);
-      return to.carried.run([&] { to.write(std::string_view(bytes.data, bytes.size)); });
-    };
-    const bulla_status status =
-        query.with([&](const bulla_query *made) { return function(handle_.get(), made, call, &context); });
-    context.carried.finish(status);
+    auto to = detail::giving_bytes(write);
+    to.finish(query.with([&](const bulla_query *made) { return function(handle_.get(), made, decltype(to)::run, &to); }));
   }
 
   detail::owned<bulla_reader, bulla_reader_close> handle_;

@@ -1,6 +1,8 @@
 //! An entry as C has it.
 
 use crate::status::Outcome;
+#[cfg(feature = "read")]
+use bulla::Redaction;
 use bulla::{Entry, Error};
 use std::ffi::c_char;
 use std::slice;
@@ -55,6 +57,22 @@ pub struct bulla_entry {
     pub flags: u32,
     /// Which of the numbers there are: `BULLA_HAS_TIME` and so on.
     pub has: u32,
+    /// Of an entry that is read: why it comes without its personal fields, a `bulla_withheld`. Nothing of one that is appended: 0.
+    pub withheld: u32,
+}
+
+/// Why an entry comes without its personal fields.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum bulla_withheld {
+    /// It comes with all that it has.
+    BULLA_NOT_WITHHELD = 0,
+    /// The log says that the key of one of its data subjects was destroyed.
+    BULLA_WITHHELD_ERASED = 1,
+    /// The key of one of its data subjects is lost, and the log says of no erasure.
+    BULLA_WITHHELD_KEY_LOST = 2,
+    /// The keys at hand, or those in the proof, are not everybody's.
+    BULLA_WITHHELD_NOT_GIVEN = 3,
 }
 
 /// `time` is given.
@@ -131,6 +149,9 @@ impl bulla_entry {
         if self.has & !HAS != 0 {
             return Err(Error::invalid("`has` has bits that mean nothing: begin an entry with {0}").into());
         }
+        if self.withheld != 0 {
+            return Err(Error::invalid("`withheld` is of an entry that is read: append one with 0").into());
+        }
         let has = |bit| self.has & bit != 0;
         // SAFETY: by this function's contract, for each of these.
         unsafe {
@@ -169,7 +190,11 @@ impl bulla_entry {
 
     /// What C gets of an entry; `subjects` is where its data subjects are to be.
     #[cfg(feature = "read")]
-    pub(crate) fn of(entry: &Entry<'_>, subjects: &mut Vec<bulla_bytes>) -> Self {
+    pub(crate) fn of(
+        entry: &Entry<'_>,
+        withheld: Option<Redaction>,
+        subjects: &mut Vec<bulla_bytes>,
+    ) -> Self {
         subjects.clear();
         subjects
             .extend(entry.subjects.iter().flatten().map(|subject| bulla_bytes::of(Some(subject.as_bytes()))));
@@ -197,6 +222,12 @@ impl bulla_entry {
                 | has(entry.size.is_some(), BULLA_HAS_SIZE)
                 | has(entry.status.is_some(), BULLA_HAS_STATUS)
                 | has(entry.flags.is_some(), BULLA_HAS_FLAGS),
+            withheld: match withheld {
+                None => bulla_withheld::BULLA_NOT_WITHHELD,
+                Some(Redaction::Erased) => bulla_withheld::BULLA_WITHHELD_ERASED,
+                Some(Redaction::KeyLost) => bulla_withheld::BULLA_WITHHELD_KEY_LOST,
+                Some(Redaction::NotGiven) => bulla_withheld::BULLA_WITHHELD_NOT_GIVEN,
+            } as u32,
         }
     }
 }
@@ -234,7 +265,7 @@ mod tests {
                 payload: has(13).then_some(&b""[..]),
             };
             let mut subjects = Vec::new();
-            let given = bulla_entry::of(&entry, &mut subjects);
+            let given = bulla_entry::of(&entry, None, &mut subjects);
             // SAFETY: what it points to is the entry above, and the list beside it.
             let back = unsafe { given.get() };
             assert!(back.is_ok_and(|back| back == entry), "{fields:b}");

@@ -19,6 +19,20 @@ pub(crate) enum Way {
 }
 
 impl Way {
+    fn append(&mut self, entry: &Entry<'_>) -> bulla::Result<()> {
+        match self {
+            Way::Here(producer) => producer.append(entry),
+            Way::Elsewhere(producer) => producer.append(entry),
+        }
+    }
+
+    fn try_append(&mut self, entry: &Entry<'_>) -> bulla::Result<()> {
+        match self {
+            Way::Here(producer) => producer.try_append(entry),
+            Way::Elsewhere(producer) => producer.try_append(entry),
+        }
+    }
+
     fn append_batch(&mut self, entries: &[Entry<'_>]) -> Result<(), BatchError> {
         match self {
             Way::Here(producer) => producer.append_batch(entries),
@@ -47,11 +61,11 @@ pub unsafe extern "C" fn bulla_append(
     entry: *const bulla_entry,
 ) -> bulla_status {
     // SAFETY: by this function's contract, which is the same.
-    unsafe { stage(producer, entry, Producer::append) }
+    unsafe { stage(producer, entry, Way::append) }
 }
 
-/// Stages an entry as `bulla_append` does, but never waits: `BULLA_TIMEOUT` at once where there is no memory. Of a log that another
-/// process has open it is the same as `bulla_append`.
+/// Stages an entry as `bulla_append` does, but never waits: `BULLA_TIMEOUT` at once where there is no memory, or, of a log that another
+/// process has open, where that has not taken what was staged before.
 ///
 /// # Safety
 /// As `bulla_append`.
@@ -61,17 +75,17 @@ pub unsafe extern "C" fn bulla_try_append(
     entry: *const bulla_entry,
 ) -> bulla_status {
     // SAFETY: by this function's contract, which is the same.
-    unsafe { stage(producer, entry, Producer::try_append) }
+    unsafe { stage(producer, entry, Way::try_append) }
 }
 
-/// Stages an entry; `here` is how, where this process has the log open.
+/// Stages an entry in one of the two ways.
 ///
 /// # Safety
 /// As `bulla_append`.
 unsafe fn stage(
     producer: *mut bulla_producer,
     entry: *const bulla_entry,
-    here: impl FnOnce(&mut Producer, &Entry<'_>) -> bulla::Result<()>,
+    append: impl FnOnce(&mut Way, &Entry<'_>) -> bulla::Result<()>,
 ) -> bulla_status {
     guarded(|| {
         let mut way = PRODUCERS.get(number(producer))?;
@@ -79,11 +93,7 @@ unsafe fn stage(
         let entry = unsafe { entry.as_ref() }.ok_or_else(|| Error::invalid("`entry` is null"))?;
         // SAFETY: as above.
         let entry = unsafe { entry.get()? };
-        match &mut *way {
-            Way::Here(producer) => here(producer, &entry)?,
-            Way::Elsewhere(producer) => producer.append(&entry)?,
-        }
-        Ok(())
+        Ok(append(&mut way, &entry)?)
     })
 }
 

@@ -7,8 +7,8 @@ use crate::status::{Failed, Outcome, bulla_status, give, guarded};
 use bulla::proof::Proof;
 use bulla::text::jsonl;
 use bulla::{
-    Disclosed, Error, ErrorKind, NumberField, Query, Reader, Severity, TextField, VerifierKey, Verify,
-    default_keys, open_proof,
+    AskedSubject, Delivery, Disclosed, Error, ErrorKind, Matches, NumberField, Query, Reader, Redaction,
+    Severity, TextField, VerifierKey, Verify, default_keys, open_proof,
 };
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -172,6 +172,10 @@ pub unsafe extern "C" fn bulla_reader_open(
 /// Calls `each` with every entry that meets `query` (null: all), in the order of their numbers, once everything that the query reads was
 /// checked. `count`, unless it is null, gets how many there were.
 ///
+/// Returns `BULLA_TAMPERED`, once all entries were given, where keys are lost that the log does not say were erased: then some came
+/// without personal fields (`withheld` says which), or may meet the query and cannot be opened. Of a query for data subjects that
+/// finds nothing, `bulla_not_found` says more.
+///
 /// # Safety
 /// What `query` points to is there; `each` may be called with `context` and an entry; `count` is null or a place for a number.
 #[unsafe(no_mangle)]
@@ -188,27 +192,59 @@ pub unsafe extern "C" fn bulla_read(
         let query = unsafe { bulla_query::get(query)? };
         let reader = READERS.copy(number(reader))?;
         let (mut subjects, mut stopped) = (Vec::new(), false);
-        let read = reader.for_each(&query, |number, entry| {
-            let entry = bulla_entry::of(entry, &mut subjects);
-            // SAFETY: by this function's contract.
-            match unsafe { each(context, number, &raw const entry) } {
-                0 => Ok(()),
-                _ => {
-                    stopped = true;
-                    Err(stop())
-                }
-            }
-        });
+        let read = reader.read(
+            &query,
+            Delivery::Checked,
+            |matches| matches.to_kept(),
+            |kept| {
+                kept.iter().try_for_each(|kept| {
+                    let entry = bulla_entry::of(&kept.entry()?, kept.withheld, &mut subjects);
+                    // SAFETY: by this function's contract.
+                    stopped = unsafe { each(context, kept.number, &raw const entry) } != 0;
+                    if stopped { Err(stop()) } else { Ok(()) }
+                })
+            },
+        );
         let read = read.map_err(ended(stopped))?;
         if !count.is_null() {
             // SAFETY: it is a place for a number.
             unsafe { count.write(read.entries) };
+        }
+        Ok(read.check_keys()?)
+    })
+}
+
+/// Of a query that found nothing: calls `each` with a line of text for each data subject that it asks for by name, which says what can be
+/// said of it. A misspelt name must not come to "nothing is held on you".
+///
+/// # Safety
+/// What `query` points to is there; `each` may be called with `context` and bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_not_found(
+    reader: *mut bulla_reader,
+    query: *const bulla_query,
+    each: bulla_each_bytes,
+    context: *mut c_void,
+) -> bulla_status {
+    guarded(|| {
+        let each = each.ok_or_else(|| Error::invalid("`each` is null"))?;
+        // SAFETY: by this function's contract.
+        let query = unsafe { bulla_query::get(query)? };
+        for AskedSubject { subject, standing, .. } in
+            READERS.copy(number(reader))?.subjects_not_found(&query)?
+        {
+            let line = format!("data subject `{subject}` {standing}");
+            // SAFETY: by this function's contract.
+            if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
+                return Err(Failed::Stopped);
+            }
         }
         Ok(())
     })
 }
 
 /// Writes every entry that meets `query` (null: all) as a line of JSON, as `bulla export` does, through `write`, which gets whole lines.
+/// Returns `BULLA_TAMPERED` as `bulla_read` does.
 ///
 /// # Safety
 /// What `query` points to is there; `write` may be called with `context` and bytes.
@@ -224,28 +260,24 @@ pub unsafe extern "C" fn bulla_export(
         // SAFETY: by this function's contract.
         let query = unsafe { bulla_query::get(query)? };
         let reader = READERS.copy(number(reader))?;
-        let (mut lines, mut stopped) = (Vec::with_capacity(2 * LINES), false);
-        let mut flush = |lines: &mut Vec<u8>, at_least: usize| {
-            if lines.len() <= at_least {
-                return Ok(());
-            }
+        let mut stopped = false;
+        let read = reader.read(&query, Delivery::Checked, lines, |lines| {
             // SAFETY: by this function's contract.
-            let returned = unsafe { write(context, bulla_bytes::of(Some(lines))) };
-            lines.clear();
-            stopped = returned != 0;
+            stopped = unsafe { write(context, bulla_bytes::of(Some(&lines))) } != 0;
             if stopped { Err(stop()) } else { Ok(()) }
-        };
-        let read = reader.for_each(&query, |number, entry| {
-            jsonl::write_entry(entry, number, &mut lines);
-            flush(&mut lines, LINES)
         });
-        let written = read.and_then(|_| flush(&mut lines, 0));
-        written.map_err(ended(stopped))
+        Ok(read.map_err(ended(stopped))?.check_keys()?)
     })
 }
 
-/// Lines are written when they are so many bytes.
-const LINES: usize = 64 << 10;
+/// Entries as lines of JSON.
+fn lines(matches: &Matches<'_>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for (number, entry) in matches.iter() {
+        jsonl::write_read(&entry, number, matches.withheld(number).map(Redaction::name), &mut lines);
+    }
+    lines
+}
 
 /// Proves that the log holds the entries that meet `query`, to whoever has its public key and the proof alone, as `bulla prove` does; the
 /// proof goes to `write` at once. It discloses the other entries of the same people in the same blocks, too.
@@ -318,8 +350,9 @@ pub unsafe extern "C" fn bulla_check(
         let opened = open_proof(&holds, |_| Ok(()))?;
         if let Some(each) = each {
             let (mut subjects, mut stopped) = (Vec::new(), false);
-            let given = open_proof(&holds, |Disclosed { number, entry, .. }| {
-                let entry = bulla_entry::of(entry, &mut subjects);
+            let given = open_proof(&holds, |Disclosed { number, entry, withheld, .. }| {
+                // What a proof does not open may have been erased, which it does not tell.
+                let entry = bulla_entry::of(entry, withheld.then_some(Redaction::NotGiven), &mut subjects);
                 // SAFETY: as above.
                 stopped = unsafe { each(context, *number, &raw const entry) } != 0;
                 if stopped { Err(stop()) } else { Ok(()) }
@@ -401,3 +434,6 @@ pub unsafe extern "C" fn bulla_verify(
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,6 +59,13 @@ pub enum LineError {
     Limit(EntryError),
 }
 
+impl LineError {
+    /// What is said of this name, which is none of a field.
+    pub fn unknown_field(name: &str) -> Self {
+        LineError::UnknownField { name: field::presentable(name), column: 0 }
+    }
+}
+
 impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -74,16 +81,16 @@ impl fmt::Display for LineError {
             Self::UnknownField { name: Some(name), .. } if name == "entry" => {
                 write!(f, "`entry` is assigned by the log and cannot be given")
             }
-            Self::UnknownField { name: Some(name), .. } => {
-                write!(f, "`{name}` is not a field; the fields are {}", field::names())
+            Self::UnknownField { name: Some(name), column } => {
+                write!(f, "`{name}` is not a field; the fields are {}", field::names(*column > 0))
             }
             Self::UnknownField { name: None, column: 0 } => {
-                write!(f, "a name in the entry is not a field; the fields are {}", field::names())
+                write!(f, "a name in the entry is not a field; the fields are {}", field::names(false))
             }
             Self::UnknownField { name: None, column } => write!(
                 f,
                 "the name that ends at column {column} is not a field; the fields are {}",
-                field::names()
+                field::names(true)
             ),
             Self::Duplicate { field } => write!(f, "`{field}` is given twice"),
             Self::Value { field, expected } => write!(f, "`{field}` must be {expected}"),

@@ -56,7 +56,14 @@ pub(super) const FIELDS: [(&str, Field, &str); 17] = [
 
 const _: () = assert!(MAX_SUBJECTS == 64, "the text for `subject` names the limit");
 
-/// The names of the fields, for a message.
-pub(super) fn names() -> String {
-    FIELDS.map(|(name, ..)| name).join(", ")
+/// The names of the fields, for a message: of JSON, or of what has bytes of its own.
+pub(super) fn names(is_json: bool) -> String {
+    let all = FIELDS.iter().map(|(name, ..)| *name);
+    all.filter(|name| is_json || !name.ends_with("_base64")).collect::<Vec<_>>().join(", ")
+}
+
+/// A name that is none of a field, where it looks like a name: it may be anything else, which must not be shown.
+pub(super) fn presentable(name: &str) -> Option<String> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    ((1..=32).contains(&name.len()) && name.bytes().all(is_word)).then(|| name.to_owned())
 }

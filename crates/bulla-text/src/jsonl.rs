@@ -5,7 +5,7 @@
 //! `payload_base64`. Absent, zero and empty are three things; `null` is how many producers spell absent, and means
 //! just that. What is written is read back the same.
 
-use super::field::{FIELDS, Field, STRING};
+use super::field::{FIELDS, Field, STRING, presentable};
 use super::time::{self, LEAP_SECOND, TimeError};
 use super::{LineError, ParsedEntry, content, write};
 use base64::Engine as _;
@@ -276,10 +276,8 @@ impl Visitor<'_> for Name {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        let presentable = (1..=32).contains(&name.len()) && name.bytes().all(is_word);
         let place = FIELDS.iter().position(|&(known, ..)| known == name);
-        Ok(place.ok_or_else(|| presentable.then(|| name.to_owned())))
+        Ok(place.ok_or_else(|| presentable(name)))
     }
 }
 

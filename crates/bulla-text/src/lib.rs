@@ -64,3 +64,12 @@ fn content(line: &[u8]) -> Result<&[u8], LineError> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.iter().all(u8::is_ascii_whitespace) { Err(LineError::Empty) } else { Ok(line) }
 }
+
+/// A location or payload as text, or else as the bytes that it is.
+pub fn text_or_bytes(value: Option<&[u8]>) -> (Option<&str>, Option<&[u8]>) {
+    match value.map(|bytes| std::str::from_utf8(bytes).map_err(|_| bytes)) {
+        None => (None, None),
+        Some(Ok(text)) => (Some(text), None),
+        Some(Err(bytes)) => (None, Some(bytes)),
+    }
+}

@@ -207,9 +207,7 @@ fn read_name(bytes: &mut &[u8]) -> Result<usize, LineError> {
     let place = FIELDS.iter().position(|&(known, field, _)| {
         known == name && !matches!(field, Field::LocationBase64 | Field::PayloadBase64)
     });
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    let presentable = (1..=32).contains(&name.len()) && name.bytes().all(is_word);
-    place.ok_or_else(|| LineError::UnknownField { name: presentable.then(|| name.to_owned()), column: 0 })
+    place.ok_or_else(|| LineError::unknown_field(name))
 }
 
 fn text<'a>(bytes: &mut &'a [u8]) -> Result<&'a str, Unfit> {

@@ -73,7 +73,7 @@ pub use read::prove::Proven;
 pub use read::pseudonyms::Pseudonyms;
 pub use read::reader::Reader;
 pub use read::reading::{Delivery, ReadReport};
-pub use read::select::Matches;
+pub use read::select::{Kept, Matches};
 pub use read::standing::{AskedSubject, AskedSubjects, Standing};
 pub use read::verify::{Report, Verify};
 pub use scan::finding;

@@ -52,6 +52,31 @@ class LogEntry {
   std::chrono::system_clock::time_point getTimestamp() const { return timestamp_; }
   const std::vector<std::uint8_t> &getPayload() const { return payload_; }
 
+  // How many bytes serialize() gives.
+  std::size_t serializedSize() const {
+    return 32 + dataLocation_.size() + dataControllerId_.size() + dataProcessorId_.size() + dataSubjectId_.size() +
+           payload_.size();
+  }
+
+  // The entry as the thesis lays it out, for programs that count bytes: Bulla lays it out otherwise.
+  std::vector<std::uint8_t> serialize() const {
+    std::vector<std::uint8_t> out;
+    out.reserve(serializedSize());
+    const auto number = [&out](std::uint64_t value, int bytes) {
+      for (int i = 0; i < bytes; i++) out.push_back(static_cast<std::uint8_t>(value >> 8 * i));
+    };
+    number(static_cast<std::uint64_t>(actionType_), 4);
+    for (const std::string *text : {&dataLocation_, &dataControllerId_, &dataProcessorId_, &dataSubjectId_}) {
+      number(text->size(), 4);
+      out.insert(out.end(), text->begin(), text->end());
+    }
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(timestamp_.time_since_epoch());
+    number(static_cast<std::uint64_t>(time.count()), 8);
+    number(payload_.size(), 4);
+    out.insert(out.end(), payload_.begin(), payload_.end());
+    return out;
+  }
+
   // What is appended of it: of nobody, controller, processor or payload where that is empty.
   bulla_entry made(bulla_bytes &subject, const std::optional<std::string> &stream) const {
     static constexpr const char *names[] = {"create", "read", "update", "delete"};

@@ -88,6 +88,8 @@ int main(int, char **argv) {
   HOLDS(reader.read(of_ada, [](auto, auto &) {}) == 1001);
   HOLDS(reader.read(bulla::query().from(time).to(time), [](auto, auto &) {}) == 0);
   HOLDS(status_of([&] { reader.read(bulla::query().is("colour", "red"), [](auto, auto &) {}); }) == BULLA_INVALID);
+  const auto of_nobody = reader.not_found(bulla::query().subject("adda"));
+  HOLDS(of_nobody.size() == 1 && of_nobody[0].find("`adda`") != std::string::npos && reader.not_found(bulla::query()).empty());
   // What a callback throws comes out where it was called.
   bool thrown = false;
   try {

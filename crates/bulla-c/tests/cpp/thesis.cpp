@@ -1,5 +1,7 @@
 // A program for the thesis's interface, which is Bulla's by an include and a namespace.
+#include <bulla.h>
 #include <bulla/thesis.hpp>
+#include <bulla.h>
 
 #include <iostream>
 #include <thread>
@@ -22,6 +24,8 @@ static std::size_t lines_of(const std::string &path) {
 }
 
 int main(int, char **argv) {
+  const LogEntry counted(LogEntry::ActionType::READ, "a", "bc", "", "d", {1});
+  HOLDS(counted.serialize().size() == 32 + 1 + 2 + 0 + 1 + 1 && counted.serializedSize() == counted.serialize().size());
   LoggingConfig config;
   config.basePath = argv[1];
   config.baseFilename = "trail";

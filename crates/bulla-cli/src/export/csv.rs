@@ -4,10 +4,10 @@
 //! DuckDB) can tell them apart. No CSV library writes that, and quoting is all that there is to it.
 //! `docs/operating.md`, "Exports", has the conventions.
 
-use super::text_or_bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla::Entry;
+use bulla::text::text_or_bytes;
 use bulla::text::time::format_time;
 use std::io::Write as _;
 

@@ -203,15 +203,6 @@ fn without_parquet() -> Failure {
     )
 }
 
-/// Bytes as text, or else as they are.
-fn text_or_bytes(value: Option<&[u8]>) -> (Option<&str>, Option<&[u8]>) {
-    match value.map(|bytes| std::str::from_utf8(bytes).map_err(|_| bytes)) {
-        None => (None, None),
-        Some(Ok(text)) => (Some(text), None),
-        Some(Err(bytes)) => (None, Some(bytes)),
-    }
-}
-
 /// Why not everything was written.
 enum Closed {
     Pipe,

@@ -165,8 +165,11 @@ impl Reader {
     }
 }
 
-/// The identity in a key directory.
-fn identity_in(keys: &Path) -> Result<IdentityFile> {
+/// The identity in a key directory, which `init` made there.
+///
+/// # Errors
+/// `NoKey` where there is none, or one under a passphrase; `Invalid` where it is damaged; `Unavailable` where it cannot be read.
+pub fn identity_in(keys: &Path) -> Result<IdentityFile> {
     let store = FileSystem::new(keys);
     let name = keys.join(files::IDENTITY);
     let no_key = |what: &str| Error::new(ErrorKind::NoKey, format!("{} {what}", name.display()));

@@ -25,7 +25,7 @@ pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use at_hand::SubjectKeys;
+pub use at_hand::{SubjectKeys, identity_in};
 pub use client::{Client, through_writer};
 pub use message::Status;
 pub(crate) use server::Server;

@@ -9,6 +9,7 @@ use crate::format::config::{FieldRules, Rule};
 use crate::keys::pseudonym::Pseudonym;
 use bulla_proof::Entry;
 use bulla_proof::entry::Field;
+use std::fmt;
 use std::ops::RangeInclusive;
 
 /// A field of text by which entries can be asked for.
@@ -140,6 +141,26 @@ pub struct NotAsLogged {
     pub rule: Rule,
     /// What the rule makes of the values that are asked for, as far as that takes no key and says less than they do.
     pub instead: Vec<String>,
+}
+
+/// What to filter for. Of the values that were asked for it repeats none.
+impl fmt::Display for NotAsLogged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NotAsLogged { field, rule, instead } = self;
+        write!(f, "of `{field}` what is logged under its rule, {rule}, is ")?;
+        match rule {
+            Rule::Pseudonymise => write!(
+                f,
+                "a pseudonym in its place: filter for what `bulla pseudonym DIR {field} NAME` prints"
+            ),
+            Rule::TruncateIp { .. } if instead.is_empty() => {
+                f.write_str("an address's network, and nothing else: filter for that, such as 192.0.2.0")
+            }
+            Rule::TruncateIp { .. } => write!(f, "an address's network: filter for {}", instead.join(", ")),
+            Rule::StripQuery => f.write_str("what comes before `?` and `#`: filter for that"),
+            _ => f.write_str("nothing: no filter for it finds any of that"),
+        }
+    }
 }
 
 impl TextFilter {

@@ -20,7 +20,7 @@ use crate::index::Named;
 use crate::read::given::Given;
 use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport, Reading};
-use crate::read::select::{Asked, Matches, Memory, Selection};
+use crate::read::select::{Asked, Kept, Matches, Memory, Selection};
 use crate::scan::checkpoint::trusted_checkpoint;
 use crate::scan::cursor::Cursor;
 use crate::scan::erasures::Erasures;
@@ -390,7 +390,7 @@ impl Follow<'_> {
     ///
     /// # Errors
     /// `Tampered` where it is not what it says.
-    fn look_into(&mut self, Passed { frame, epoch }: Passed) -> Result<Selection<Vec<Row>>> {
+    fn look_into(&mut self, Passed { frame, epoch }: Passed) -> Result<Selection<Vec<Kept>>> {
         self.erasures.meet(&frame)?;
         if !self.query.admits(&frame.commitment) {
             return Ok(Selection { selected: None, undecided: 0 });
@@ -400,12 +400,12 @@ impl Follow<'_> {
         let keys = self.reader.given.group_keys.as_deref();
         let common = self.reader.config.common.is_some();
         let asked = Asked::new(&self.query, keys, &self.erasures, &self.keyless, &self.named, common);
-        self.memory.select(&frame, &asked, &own)
+        self.memory.select(&frame, &asked, &|matches: &Matches<'_>| matches.to_kept())
     }
 
     fn show(
         &mut self,
-        Selection { selected, undecided }: Selection<Vec<Row>>,
+        Selection { selected, undecided }: Selection<Vec<Kept>>,
         pending: bool,
         each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -418,7 +418,7 @@ impl Follow<'_> {
             }
             None => self.settled.undecided += undecided,
         }
-        show_rows(&rows, pending, each)
+        show(&rows, pending, each)
     }
 }
 
@@ -521,24 +521,10 @@ fn tree_of(leaves: Vec<Hash>) -> Frontier {
     })
 }
 
-/// A row of a match.
-struct Row {
-    number: u64,
-    row: Vec<u8>,
-    withheld: Option<Redaction>,
-}
-
-fn own(matches: &Matches<'_>) -> Vec<Row> {
-    let own =
-        |(number, row): (u64, &[u8])| Row { number, row: row.to_vec(), withheld: matches.withheld(number) };
-    matches.rows().map(own).collect()
-}
-
-fn show_rows(rows: &[Row], pending: bool, each: &mut impl FnMut(&Followed<'_>) -> Result<()>) -> Result<()> {
-    rows.iter().try_for_each(|Row { number, row, withheld }| {
-        let entry =
-            Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
-        each(&Followed { number: *number, entry, withheld: *withheld, pending })
+fn show(kept: &[Kept], pending: bool, each: &mut impl FnMut(&Followed<'_>) -> Result<()>) -> Result<()> {
+    kept.iter().try_for_each(|kept| {
+        let Kept { number, withheld, .. } = *kept;
+        each(&Followed { number, entry: kept.entry()?, withheld, pending })
     })
 }
 
@@ -548,5 +534,5 @@ fn give_out(
     query: &Query,
     each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
 ) -> Result<ReadReport> {
-    reading.read(query, Delivery::Discardable, own, |rows| show_rows(&rows, false, each))
+    reading.read(query, Delivery::Discardable, |matches| matches.to_kept(), |kept| show(&kept, false, each))
 }

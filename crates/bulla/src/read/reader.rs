@@ -101,16 +101,12 @@ impl Reader {
         query: &Query,
         mut each: impl FnMut(u64, &Entry<'_>) -> Result<()>,
     ) -> Result<ReadReport> {
-        let own = |matches: &Matches<'_>| {
-            matches.rows().map(|(number, row)| (number, row.to_vec())).collect::<Vec<_>>()
-        };
-        self.read(query, Delivery::Checked, own, |rows| {
-            rows.iter().try_for_each(|(number, row)| {
-                let entry = Entry::decode(row)
-                    .map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
-                each(*number, &entry)
-            })
-        })
+        self.read(
+            query,
+            Delivery::Checked,
+            |matches| matches.to_kept(),
+            |kept| kept.iter().try_for_each(|kept| each(kept.number, &kept.entry()?)),
+        )
     }
 
     /// Reads what `query` asks for: `render` makes something of each block's matches, where it has any, on many

@@ -93,6 +93,22 @@ pub struct ReadReport {
 }
 
 impl ReadReport {
+    /// Refuses what a query gave where something is missing that nobody asked to have destroyed.
+    ///
+    /// # Errors
+    /// `Tampered` where keys are lost that the log does not say were erased: then entries came without their personal fields, or nobody
+    /// can tell whether they met the query.
+    pub fn check_keys(&self) -> Result<()> {
+        let (without, undecided) = (self.withheld.key_lost, self.undecided);
+        match without + undecided {
+            0 => Ok(()),
+            _ => Err(Error::tampered(format!(
+                "{without} entries came without personal fields, and {undecided} more may match and cannot be opened: keys are lost that the log \
+                 does not say were erased. Restore the vault from a backup"
+            ))),
+        }
+    }
+
     /// What is said where it found nothing of any use; `subjects` are whom it asked for, and `unsigned` is whether something
     /// that is not signed yet may follow.
     pub(crate) fn found_nothing(&self, nothing: String, subjects: &[AskedSubject], unsigned: bool) -> Error {

@@ -32,8 +32,15 @@ impl<'a> Matches<'a> {
         self.rows().filter_map(|(number, row)| Some((number, Entry::decode(row).ok()?)))
     }
 
+    /// The entries as they outlive the block.
+    pub fn to_kept(&self) -> Vec<Kept> {
+        let kept =
+            |(number, row): (u64, &[u8])| Kept { number, row: row.to_vec(), withheld: self.withheld(number) };
+        self.rows().map(kept).collect()
+    }
+
     /// Their canonical rows, with their numbers.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (u64, &'a [u8])> + '_ {
+    fn rows(&self) -> impl Iterator<Item = (u64, &'a [u8])> + '_ {
         let (rows, first) = (self.opener.rows(), self.commitment.first_entry);
         self.rows.iter().map(move |&row| (first + u64::from(row), &rows[row as usize]))
     }
@@ -52,6 +59,25 @@ impl<'a> Matches<'a> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+}
+
+/// An entry that was read, and is kept.
+pub struct Kept {
+    /// Its number in the log.
+    pub number: u64,
+    /// Why its personal fields are missing, if they are.
+    pub withheld: Option<Redaction>,
+    row: Vec<u8>,
+}
+
+impl Kept {
+    /// The entry.
+    ///
+    /// # Errors
+    /// `Tampered` where it is none, which reading it would have found.
+    pub fn entry(&self) -> Result<Entry<'_>> {
+        Entry::decode(&self.row).map_err(|error| Error::tampered(format!("entry {}: {error}", self.number)))
     }
 }
 

@@ -459,7 +459,17 @@ impl RemoteProducer {
     pub fn append(&mut self, entry: &Entry<'_>) -> Result<()> {
         check_owner(self.owner)?;
         measure(entry)?;
-        self.stage(entry, self.environment.clock.now())
+        self.stage(entry, self.environment.clock.now(), self.timeout)
+    }
+
+    /// As [`RemoteProducer::append`], but never waits: `Timeout` at once where the log has not taken what was staged before.
+    ///
+    /// # Errors
+    /// As [`RemoteProducer::append`].
+    pub fn try_append(&mut self, entry: &Entry<'_>) -> Result<()> {
+        check_owner(self.owner)?;
+        measure(entry)?;
+        self.stage(entry, self.environment.clock.now(), Duration::ZERO)
     }
 
     /// Stages entries one after the other, at one time where they have none.
@@ -477,7 +487,7 @@ impl RemoteProducer {
         }
         let time = self.environment.clock.now();
         for (staged, entry) in entries.iter().enumerate() {
-            self.stage(entry, time).map_err(|error| BatchError { staged, error })?;
+            self.stage(entry, time, self.timeout).map_err(|error| BatchError { staged, error })?;
         }
         Ok(())
     }
@@ -496,13 +506,13 @@ impl RemoteProducer {
         Ok(RemoteReceipt { shared: self.shared.clone(), from, to, owner: self.owner })
     }
 
-    fn stage(&mut self, entry: &Entry<'_>, time: i64) -> Result<()> {
+    fn stage(&mut self, entry: &Entry<'_>, time: i64, timeout: Duration) -> Result<()> {
         let mut staged = lock(&self.shared.staged);
         if staged.is_closed {
             return Err(Error::new(ErrorKind::Closed, "the connection is closed"));
         }
         if staged.next.len() >= FULL {
-            self.shared.send_all(&mut staged, Instant::now().checked_add(self.timeout))?;
+            self.shared.send_all(&mut staged, Instant::now().checked_add(timeout))?;
         }
         let is_first = staged.next.is_empty();
         if is_first {
