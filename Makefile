@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-proxy demo-c demo-cpp install header test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-proxy spark vectors setup clean
+.PHONY: demo demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-proxy spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -25,6 +25,15 @@ demo-c: setup
 ## The same in C++.
 demo-cpp: setup
 	@scripts/demo-c.sh cpp
+
+## A program in Python, with the wheel as it is installed.
+demo-python: setup
+	@scripts/demo-python.sh
+
+## The wheel for Python, into target/wheels: `pip install target/wheels/bulla_audit-*.whl`.
+wheel: setup
+	@rm -f target/wheels/bulla_audit-*.whl
+	.venv/bin/maturin build --quiet --release --manifest-path crates/bulla-python/Cargo.toml --interpreter .venv/bin/python --out target/wheels
 
 ## The command, its manual pages, and the library for C and C++ with its headers and pkg-config file: into PREFIX.
 PREFIX ?= /usr/local
@@ -140,4 +149,4 @@ setup:
 
 clean:
 	cargo clean
-	rm -rf demo demo-proxy demo-c demo-cpp .venv .venv-spark
+	rm -rf demo demo-proxy demo-c demo-cpp demo-python .venv .venv-spark

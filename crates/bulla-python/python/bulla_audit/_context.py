@@ -1,0 +1,102 @@
+"""What is so of all entries that are written here: who acts, for what, on whose data.
+
+Invariants:
+- the mapping that the variable has is never changed, so that whoever took it may keep it;
+- no value in it is `None`, and `subject` is a text or a tuple, which can be used more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from bulla_audit._types import ContextFields
+
+NAMES = (
+    "operation",
+    "location",
+    "subject",
+    "controller",
+    "processor",
+    "purpose",
+    "actor",
+    "client",
+    "stream",
+    "status",
+    "duration",
+    "size",
+    "flags",
+)
+
+_current: ContextVar[Mapping[str, Any]] = ContextVar("bulla_audit", default={})
+
+current = _current.get
+"""The fields of the context: a mapping that is not to be changed."""
+
+
+def checked(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What fields say, in a form that many entries can take."""
+    for name in fields:
+        if name not in NAMES:
+            raise TypeError(f"`{name}` is no field of a context; the fields are {', '.join(NAMES)}")
+    # An iterator of subjects would be empty after the first entry.
+    return {
+        name: tuple(value) if name == "subject" and not isinstance(value, str) else value
+        for name, value in fields.items()
+        if value is not None
+    }
+
+
+class context:
+    """Adds fields to every entry that the handler, the processor, the middlewares and the events write in its `with`
+    block.
+
+        with context(actor="ada", purpose="support"):
+            logger.info("looked at the order", extra={"subject": "user_42"})
+
+    The fields are those of `Entry`, but for `payload` and `time`, which are each entry's own. What an entry says itself
+    goes before its context, an inner context before the outer ones; `None` says nothing, so that what is further out
+    counts. `subject` may be any iterable of texts.
+
+    It follows `contextvars`: an asyncio task has the context in which it was made, `asyncio.to_thread` takes it along,
+    and a thread that is started otherwise begins with none. `Producer.append` and `append_batch` write what they are
+    given, and look at no context.
+
+    Raises `TypeError` where a name is no field. Values are checked when an entry is written.
+    """
+
+    __slots__ = ("_fields", "_tokens")
+
+    def __init__(self, **fields: Unpack[ContextFields]) -> None:
+        self._fields = checked(fields)
+        self._tokens: list[Token[Mapping[str, Any]]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_current.set({**current(), **self._fields}))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _current.reset(self._tokens.pop())
+
+
+def bind(**fields: Unpack[ContextFields]) -> Token[Mapping[str, Any]]:
+    """Adds fields, as `context` does, for the rest of the current context: of the asyncio task, of the thread, or of
+    the `with context` block. Returns what `unbind` takes back.
+
+    Raises `TypeError` where a name is no field.
+    """
+    return _current.set({**current(), **checked(fields)})
+
+
+def unbind(token: Token[Mapping[str, Any]]) -> None:
+    """Takes a `bind` back, and whatever was bound after it.
+
+    Raises `ValueError` in another context than the one of the `bind`, `RuntimeError` where it was taken back already.
+    """
+    _current.reset(token)

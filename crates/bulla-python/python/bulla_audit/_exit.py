@@ -1,0 +1,45 @@
+"""Closes what is open when the interpreter exits, so that nothing that was appended is lost silently.
+
+The functions that the interpreter calls at its exit are not called in a child of `multiprocessing`, which ends by
+`os._exit`: there the finalizers of `multiprocessing` are, those that the child itself has made.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from bulla_audit import _native
+
+_LAST = -1_000_000
+"""The priority of a finalizer that runs behind all others."""
+
+
+def close_all() -> None:
+    """Closes all logs and connections that this process has open, and says on standard error what failed of it."""
+    for error in _native._close_all():
+        if sys.stderr is not None:
+            print(f"bulla_audit: closing at exit: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _finalize(_: object = None) -> None:
+    sys.modules["multiprocessing.util"].Finalize(None, close_all, exitpriority=_LAST)
+
+
+def _follow_multiprocessing() -> None:
+    """Has children of `multiprocessing` close at their exit, where this process may become the parent of one, or be
+    one.
+    """
+    util = sys.modules.get("multiprocessing.util")
+    if util is None:
+        return
+    # A child forgets the finalizers that it came with, and then calls this.
+    util.register_after_fork(close_all, _finalize)
+    if sys.modules["multiprocessing.process"].parent_process() is not None:
+        _finalize()
+
+
+atexit.register(close_all)
+os.register_at_fork(after_in_child=_follow_multiprocessing)
+_follow_multiprocessing()

@@ -1,0 +1,138 @@
+"""The way into a log that a handler, a processor or a middleware has.
+
+Invariants:
+- an entry that a receipt is wanted for is appended and flushed on one producer, with the lock held, so that nobody
+  else's flush covers it and the receipt says what became of it;
+- a producer that takes no more is replaced once, whoever finds it out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from bulla_audit._native import Closed, Connection, Log, Producer, Receipt, Tampered, Unavailable
+
+Target: TypeAlias = "Producer | Log | Connection | Callable[[], Producer]"
+"""Where entries go: a producer, a log or a connection (of which a producer is made), or a function that makes a
+producer.
+"""
+
+_ways: weakref.WeakSet[Way] = weakref.WeakSet()
+
+
+class Way:
+    """Appends to what it was given. Any thread may use it.
+
+    Of a log or a connection it makes a producer at once, by a function when it first needs one; and another one where
+    that takes no more: a connection has ended, as it does when the process that listens is started anew, or this is a
+    forked child, in which the function connects.
+    """
+
+    __slots__ = ("__weakref__", "_make", "_process", "_producer", "_turn", "lost")
+
+    def __init__(self, target: Target) -> None:
+        self._make: Callable[[], Producer] | None = None
+        self._producer: Producer | None = None
+        if isinstance(target, Producer):
+            self._producer = target
+        elif isinstance(target, (Log, Connection)):
+            self._make = target.producer
+            self._producer = target.producer()
+        elif callable(target):
+            self._make = target
+        else:
+            raise TypeError(
+                f"a Producer, a Log, a Connection or a function that makes a producer, not {type(target).__name__}"
+            )
+        # The process in which the producer was made.
+        self._process = os.getpid()
+        self._turn = threading.RLock()
+        self.lost = 0
+        """How many entries could not be recorded, where whoever has this goes on without them."""
+        _ways.add(self)
+
+    def append(self, fields: Mapping[str, Any]) -> None:
+        """Appends an entry. Raises what `Producer.append` does, and what making a producer does."""
+        self._appended(fields)
+
+    def append_flushed(self, fields: Mapping[str, Any]) -> Receipt:
+        """Appends an entry and flushes, without waiting: the receipt covers the entry."""
+        with self._turn:
+            return self._appended(fields).flush()
+
+    def count_lost(self) -> None:
+        """Counts an entry that could not be recorded."""
+        with self._turn:
+            self.lost += 1
+
+    def flush(self) -> Receipt | None:
+        """Flushes; `None` where there is nothing left to flush: a producer that was closed has written all that it had,
+        or whoever closed it was told, and the one of a parent process is the parent's.
+        """
+        with self._turn:
+            producer = self._producer
+            if producer is None or self._process != os.getpid():
+                return None
+            try:
+                return producer.flush()
+            except Closed:
+                if producer.closed:
+                    return None
+                raise
+
+    def close(self) -> None:
+        """Flushes, and closes the producer that was made here. What is appended behind that is `Closed`."""
+        with self._turn:
+            try:
+                self.flush()
+            finally:
+                producer, self._producer = self._producer, None
+                make, self._make = self._make, _closed
+                if producer is not None and make is not None:
+                    producer.close()
+
+    def _appended(self, fields: Mapping[str, Any]) -> Producer:
+        """Appends an entry; the producer that took it."""
+        producer = self._producer
+        if producer is None:
+            producer = self._other_than(None)
+        try:
+            producer.append(**fields)
+        except (Closed, Unavailable, Tampered) as error:
+            if self._make is None:
+                raise
+            process = self._process
+            producer = self._other_than(producer)
+            producer.append(**fields)
+            if process == self._process and sys.stderr is not None:
+                lost = "what was appended before and not acknowledged may be missing"
+                print(f"bulla_audit: {error}; entries go on to a new producer: {lost}", file=sys.stderr)
+        return producer
+
+    def _other_than(self, failed: Producer | None) -> Producer:
+        """A producer that is not the one that failed."""
+        with self._turn:
+            if self._producer is failed:
+                assert self._make is not None
+                self._producer = self._make()
+                self._process = os.getpid()
+            assert self._producer is not None
+            return self._producer
+
+
+def _closed() -> Producer:
+    raise Closed("it was closed: what is to be logged behind that needs another one")
+
+
+def _unlock_in_child() -> None:
+    # Another thread of the parent may have held them.
+    for way in list(_ways):
+        way._turn = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_unlock_in_child)

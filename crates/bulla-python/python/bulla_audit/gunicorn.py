@@ -1,0 +1,116 @@
+"""Hooks for gunicorn: the arbiter has the log open and listens, its workers connect to it.
+
+In `gunicorn.conf.py`:
+
+    from bulla_audit.gunicorn import hooks
+
+    globals().update(hooks("audit", socket="audit.sock"))
+
+In the application, `bulla_audit.gunicorn.producer` is what handlers and middlewares take as their target:
+
+    app.add_middleware(bulla_audit.asgi.Middleware, target=bulla_audit.gunicorn.producer)
+
+A log has one writer, and a server has many processes. So the arbiter opens the log before it forks, and listens at a
+local socket; each worker connects after it was forked. With a preloaded application (`preload_app`), too: a producer is
+made when it is first needed, in the worker that needs it.
+
+**What happens when a process ends.** A worker that ends in order sends what it has, and waits until it is durable. What
+a worker is killed with (SIGKILL, a timeout's SIGABRT) and has not sent, of the last 20 ms, is lost; what it was
+acknowledged is in the log. The arbiter closes the log at its end, when its workers are gone: all is durable and signed.
+An arbiter that is killed (SIGKILL, the kernel short of memory) takes the log with it. What it had acknowledged is
+durable, and the next one to open the log recovers it; workers notice that their connections ended, record nothing from
+then on (a middleware that refuses what is unrecordable responds 503) and end themselves as gunicorn has them do without
+an arbiter.
+
+**In production better have `bulla append audit --listen /run/audit/audit.sock` as a service of its own**, and only
+connect: `hooks(socket="/run/audit/audit.sock")`. Then the log stays open while the server is stopped, started anew or
+upgraded (with the log in the arbiter, USR2 fails: the new arbiter finds it locked by the old one), the server's user
+can neither read the log's keys nor write its files, and no worker is forked from a process that has the log's threads.
+When that service is started anew, workers connect to it again by themselves, at the next entry.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from bulla_audit._native import Connection, Log, Producer, connect
+
+__all__ = ["hooks", "producer"]
+
+
+class _State:
+    """What this process has: the arbiter the log, its workers a connection."""
+
+    arbiter: int | None = None
+    log: Log | None = None
+    socket: str | None = None
+    connection: Connection | None = None
+    process: int | None = None
+
+
+def hooks(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    socket: str | os.PathLike[str],
+    keys: str | os.PathLike[str] | None = None,
+    clients: int = 64,
+    **settings: str | int | bool,
+) -> dict[str, Callable[..., None]]:
+    """Server hooks, by their names, for the configuration of gunicorn.
+
+    With a `directory` the arbiter opens the log that is there, with its `keys` and `settings` as `Log` takes them, and
+    listens at `socket`; without, somebody else does. `clients` may be connected at once: each producer of each worker
+    is one, and while workers are replaced there are twice as many.
+
+    Whoever has hooks of these names (`on_starting`, `post_fork`, `worker_exit`, `on_exit`) calls them from there.
+    Errors end the start of gunicorn: what `Log` and `Log.listen` raise, and in a worker what `connect` does.
+    """
+    path = os.path.abspath(os.fspath(socket))
+
+    def on_starting(server: Any) -> None:
+        """Opens the log, and listens."""
+        _State.arbiter, _State.socket = os.getpid(), path
+        if directory is not None:
+            log = Log(directory, keys=keys, **settings)
+            log.listen(path, clients=clients)
+            _State.log = log
+
+    def post_fork(server: Any, worker: Any) -> None:
+        """Connects the worker."""
+        _State.socket = path
+        _connection()
+
+    def worker_exit(server: Any, worker: Any) -> None:
+        """Waits until all that the worker has appended is durable."""
+        if _State.connection is not None and _State.process == os.getpid():
+            _State.connection.close()
+
+    def on_exit(server: Any) -> None:
+        """Closes the log: everything is written, synced and signed."""
+        if _State.log is not None:
+            _State.log.close()
+
+    return {"on_starting": on_starting, "post_fork": post_fork, "worker_exit": worker_exit, "on_exit": on_exit}
+
+
+def producer() -> Producer:
+    """A new producer of this worker. Handlers and middlewares take the function itself, and call it when they need one.
+
+    Raises `RuntimeError` where gunicorn runs without the hooks, or where this is the arbiter, whose producer would be
+    of no use to its workers; and what `connect` does.
+    """
+    return _connection().producer()
+
+
+def _connection() -> Connection:
+    if _State.socket is None:
+        raise RuntimeError("gunicorn runs without these hooks: globals().update(hooks(…)) in gunicorn.conf.py")
+    if _State.arbiter == os.getpid():
+        raise RuntimeError(
+            "this is the arbiter: give `bulla_audit.gunicorn.producer` itself, which is called in the workers"
+        )
+    if _State.connection is None or _State.process != os.getpid():
+        _State.connection, _State.process = connect(_State.socket), os.getpid()
+    return _State.connection

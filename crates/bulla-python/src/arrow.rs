@@ -1,0 +1,98 @@
+//! Arrow's C data interface: arrays of others are entries to append, and what a query gives are arrays for others, neither copied on
+//! the way. <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
+#![allow(unsafe_code, reason = "a boundary to C takes what C points to")]
+
+use crate::error::{invalid, raise};
+use crate::producer::{Producer, with_staged};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, DataType};
+use bulla::{Entry, Error};
+use bulla_arrow::Rows;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use std::ffi::CStr;
+
+const STREAM: &CStr = c"arrow_array_stream";
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+
+/// Rows that become entries at a time.
+const AT_ONCE: usize = 1024;
+
+/// Record batches of somebody else, if it has any.
+type Batches = Box<dyn RecordBatchReader + Send>;
+
+/// The record batches of whatever has Arrow's C stream or array interface; `None` of anything else.
+pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<Option<Batches>> {
+    let py = table.py();
+    let failed = |error: ArrowError| invalid(py, format!("the table cannot be read: {error}"));
+    if let Some(stream) = table.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
+        let capsule = stream.call0()?.cast_into::<PyCapsule>()?;
+        let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+        // SAFETY: a capsule of this name has such a stream, which is taken from it, and marked as taken.
+        let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+        return Ok(Some(Box::new(reader.map_err(failed)?)));
+    }
+    let Some(array) = table.getattr_opt(intern!(py, "__arrow_c_array__"))? else { return Ok(None) };
+    let capsules = array.call0()?.cast_into::<PyTuple>()?;
+    let capsule = |place: usize| PyResult::Ok(capsules.get_item(place)?.cast_into::<PyCapsule>()?);
+    let (schema, array) = (capsule(0)?, capsule(1)?);
+    let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
+    // SAFETY: capsules of these names have a schema, and an array of it, which are taken from them, and marked as taken.
+    let data = unsafe {
+        let schema = FFI_ArrowSchema::from_raw(schema.as_ptr());
+        from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), &schema)
+    };
+    let data = data.map_err(failed)?;
+    if !matches!(data.data_type(), DataType::Struct(_)) || data.null_count() > 0 {
+        return Err(invalid(py, "the array is no record batch: give one, or a table"));
+    }
+    let batch = RecordBatch::from(StructArray::from(data));
+    let schema = batch.schema();
+    Ok(Some(Box::new(RecordBatchIterator::new([Ok(batch)], schema))))
+}
+
+/// Appends the rows of record batches, and gives how many they were.
+pub(crate) fn append(py: Python<'_>, producer: &Producer, mut batches: Batches) -> PyResult<usize> {
+    let mut staged = 0;
+    loop {
+        // What makes the batches may be Python's again.
+        let batch = match py.detach(|| batches.next()) {
+            None => return Ok(staged),
+            Some(batch) => batch.and_then(checked).map_err(|error| {
+                with_staged(py, invalid(py, format!("the table cannot be read: {error}")), staged)
+            })?,
+        };
+        for first in (0..batch.num_rows()).step_by(AT_ONCE) {
+            let window = batch.slice(first, AT_ONCE.min(batch.num_rows() - first));
+            let entries = py.detach(|| entries(&window, staged));
+            let entries = entries.map_err(|error| with_staged(py, raise(py, &error), staged))?;
+            producer.stage(py, &entries, staged)?;
+            staged += entries.len();
+        }
+    }
+}
+
+/// A batch whose texts are UTF-8, which no C interface promises.
+fn checked(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+    batch.columns().iter().try_for_each(|column| column.to_data().validate_full())?;
+    Ok(batch)
+}
+
+/// The entries of a table's rows from row `first` on, each within the limits of one.
+fn entries(window: &RecordBatch, first: usize) -> bulla::Result<Vec<Entry<'_>>> {
+    let entries = Rows::new(window, first).entries()?;
+    for (row, entry) in entries.iter().enumerate() {
+        entry.measure().map_err(|error| Error::invalid(format!("row {}: {error}", first + row)))?;
+    }
+    Ok(entries)
+}
+
+/// The capsule of a stream.
+pub(crate) fn capsule(py: Python<'_>, batches: Batches) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(batches), STREAM)
+}

@@ -1,0 +1,37 @@
+//! Whose something is: a process's own, and no child's that was forked off.
+
+use crate::error::raise;
+use bulla::store::process;
+use bulla::{Error, ErrorKind};
+use pyo3::prelude::*;
+
+/// The process that made something. A forked child has a copy of it that must not be used, and that another thread of the parent may
+/// have had locked.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner(u32);
+
+impl Owner {
+    /// This process.
+    pub(crate) fn new() -> Self {
+        Owner(process::id())
+    }
+
+    /// Whether this process is it.
+    pub(crate) fn is_here(self) -> bool {
+        self.0 == process::id()
+    }
+
+    /// Refuses what came along into a forked child.
+    pub(crate) fn check(self, py: Python<'_>) -> PyResult<()> {
+        match self.is_here() {
+            true => Ok(()),
+            false => Err(raise(
+                py,
+                &Error::new(
+                    ErrorKind::Closed,
+                    "this belongs to the process that opened it, not to its child: use bulla_audit.connect there, or open it anew to read",
+                ),
+            )),
+        }
+    }
+}

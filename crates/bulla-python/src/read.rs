@@ -1,0 +1,344 @@
+//! Reading a log: queries, as dicts and as Arrow's record batches; exports, proofs.
+
+use crate::arrow::capsule;
+use crate::entry::to_dict;
+use crate::error::{Raise, invalid, warn};
+use crate::owner::Owner;
+use crate::query::query;
+use crate::stream::{Next, Read, Stream};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use bulla::config::{self, LogConfig};
+use bulla::control::{SubjectKeys, identity_in};
+use bulla::keys::group::SharedOnly;
+use bulla::keys::identities::{decrypt_with_passphrase, is_encrypted};
+use bulla::keys::recipients::IdentityFile;
+use bulla::store::FileSystem;
+use bulla::text::jsonl;
+use bulla::{Error, ErrorKind, Kept, Matches, Query, Redaction, VerifierKey, default_keys};
+use bulla_arrow::{Columns, schema};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyDict};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long it is waited before signals are looked after, such as that of an interrupt.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// What reads a log. Any thread may use it, and a writer may be at work meanwhile.
+#[pyclass(frozen, module = "bulla_audit")]
+pub(crate) struct Reader {
+    reader: Arc<bulla::Reader>,
+    config: LogConfig,
+    withhold_personal: bool,
+    owner: Owner,
+}
+
+/// A file or several.
+#[derive(FromPyObject)]
+enum Files {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+/// A public key.
+pub(crate) fn verifier_key(py: Python<'_>, key: Option<&str>) -> PyResult<Option<VerifierKey>> {
+    let key = key.map(str::parse::<VerifierKey>).transpose();
+    key.map_err(|_| invalid(py, "`key` is no public key (NAME+ID+KEY), as `create` and `bulla info` give it"))
+}
+
+/// The identities in these files.
+fn identities(files: &[PathBuf], passphrase: Option<&str>) -> bulla::Result<Option<IdentityFile>> {
+    let opened = files.iter().map(|path| {
+        #[expect(clippy::disallowed_methods, reason = "a file that the caller names")]
+        let text =
+            std::fs::read(path).map_err(|error| Error::io(format!("reading {}", path.display()), error))?;
+        identity(&text, passphrase)
+            .map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))
+    });
+    let opened = opened.collect::<bulla::Result<Vec<_>>>()?;
+    Ok(opened.into_iter().reduce(IdentityFile::and))
+}
+
+fn identity(text: &[u8], passphrase: Option<&str>) -> bulla::Result<IdentityFile> {
+    let decrypted = match (is_encrypted(text), passphrase) {
+        (false, _) => None,
+        (true, Some(passphrase)) => Some(decrypt_with_passphrase(text, passphrase)?),
+        (true, None) => {
+            return Err(Error::new(ErrorKind::NoKey, "it is under a passphrase: give it with passphrase="));
+        }
+    };
+    let plain = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not text"));
+    match &decrypted {
+        Some(decrypted) => IdentityFile::parse(decrypted),
+        None => IdentityFile::parse(plain?),
+    }
+}
+
+/// A reader with these identities, or else that of the key directory.
+fn open(
+    directory: &Path,
+    keys: &Path,
+    identities: Option<IdentityFile>,
+    withhold_personal: bool,
+) -> bulla::Result<(bulla::Reader, LogConfig)> {
+    let (config, _) = config::load_of_log(&FileSystem::new(directory))?;
+    let identities = identities.map_or_else(|| identity_in(keys), Ok)?;
+    let reader = bulla::Reader::open(directory)?.identity(Arc::new(identities));
+    // Whoever withholds needs no vault.
+    let subject_keys = if withhold_personal { None } else { SubjectKeys::in_directory(keys, config.id) };
+    let reader = match subject_keys {
+        _ if withhold_personal => reader.group_keys(Arc::new(SharedOnly)),
+        Some(subject_keys) => reader.group_keys(Arc::new(subject_keys)),
+        None if !config.erasure => reader,
+        None => {
+            return Err(Error::new(
+                ErrorKind::NoKey,
+                format!(
+                    "there is no vault in {}, which has the keys of data subjects: name the key directory with keys=, or read what is not personal \
+                     with withhold_personal=True",
+                    keys.display()
+                ),
+            ));
+        }
+    };
+    Ok((reader, config))
+}
+
+impl Reader {
+    /// The query of these conditions; of what it cannot tell is warned.
+    fn query_of(&self, py: Python<'_>, conditions: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
+        self.owner.check(py)?;
+        let query = query(py, conditions)?;
+        if self.withhold_personal && query.asks_for_personal() {
+            return Err(invalid(
+                py,
+                "withhold_personal withholds subject, stream, actor, client and location: conditions for these would pass by without a word what \
+                 is there; leave out one or the other",
+            ));
+        }
+        for told in query.fields.not_as_logged(&self.config.fields) {
+            warn(py, &told.to_string())?;
+        }
+        Ok(query)
+    }
+}
+
+#[pymethods]
+impl Reader {
+    #[new]
+    #[pyo3(signature = (directory, *, key=None, keys=None, identity=None, passphrase=None, withhold_personal=false))]
+    fn new(
+        py: Python<'_>,
+        directory: PathBuf,
+        key: Option<&str>,
+        keys: Option<PathBuf>,
+        identity: Option<Files>,
+        passphrase: Option<&str>,
+        withhold_personal: bool,
+    ) -> PyResult<Self> {
+        let key = verifier_key(py, key)?;
+        let keys = keys.unwrap_or_else(|| default_keys(&directory));
+        let files = match identity {
+            None => Vec::new(),
+            Some(Files::One(file)) => vec![file],
+            Some(Files::Several(files)) => files,
+        };
+        let opened = py.detach(|| {
+            let identities = identities(&files, passphrase)?;
+            open(&directory, &keys, identities, withhold_personal)
+        });
+        let (mut reader, config) = opened.raise(py)?;
+        if let Some(key) = key {
+            reader = reader.key(key);
+        }
+        Ok(Reader { reader: Arc::new(reader), config, withhold_personal, owner: Owner::new() })
+    }
+
+    #[pyo3(signature = (*, allow_lost_keys=false, **conditions))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        allow_lost_keys: bool,
+        conditions: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Entries> {
+        let query = self.query_of(py, conditions)?;
+        Ok(Entries { reader: self.reader.clone(), query, allow_lost_keys, owner: self.owner })
+    }
+
+    #[pyo3(signature = (file, *, allow_lost_keys=false, **conditions))]
+    fn export(
+        &self,
+        py: Python<'_>,
+        file: &Bound<'_, PyAny>,
+        allow_lost_keys: bool,
+        conditions: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<u64> {
+        let query = self.query_of(py, conditions)?;
+        let lines = |matches: &Matches<'_>| {
+            let mut lines = Vec::new();
+            for (number, entry) in matches.iter() {
+                jsonl::write_read(&entry, number, matches.withheld(number).map(Redaction::name), &mut lines);
+            }
+            Ok((matches.len() as u64, lines))
+        };
+        let mut taken = Taken::start(py, &self.reader, query, allow_lost_keys, lines)?;
+        let mut count = 0;
+        while let Some((entries, lines)) = taken.next(py)? {
+            file.call_method1("write", (PyBytes::new(py, &lines),))?;
+            count += entries;
+        }
+        Ok(count)
+    }
+
+    #[pyo3(signature = (**conditions))]
+    fn prove(&self, py: Python<'_>, conditions: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+        let query = self.query_of(py, conditions)?;
+        Ok(py.detach(|| self.reader.prove(&query)).raise(py)?.text)
+    }
+}
+
+/// A stream that Python takes from.
+struct Taken<P> {
+    stream: Stream<P>,
+    allow_lost_keys: bool,
+}
+
+impl<P: Send + 'static> Taken<P> {
+    fn start(
+        py: Python<'_>,
+        reader: &Arc<bulla::Reader>,
+        query: Query,
+        allow_lost_keys: bool,
+        render: impl Fn(&Matches<'_>) -> bulla::Result<P> + Send + Sync + 'static,
+    ) -> PyResult<Self> {
+        let stream = Stream::start(reader.clone(), query, render).raise(py)?;
+        Ok(Taken { stream, allow_lost_keys })
+    }
+
+    /// The next block, if there is one.
+    fn next(&mut self, py: Python<'_>) -> PyResult<Option<P>> {
+        loop {
+            match py.detach(|| self.stream.next(Some(SLICE))).raise(py)? {
+                Next::Block(block) => return Ok(Some(block)),
+                Next::NotYet => py.check_signals()?,
+                Next::End(read) => {
+                    read.map_or(Ok(()), |read| finish(py, &read, self.allow_lost_keys))?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+/// Warns of what an answer does not tell, and refuses one that lacks something.
+fn finish(py: Python<'_>, read: &Read, allow_lost_keys: bool) -> PyResult<()> {
+    read.check(allow_lost_keys).raise(py)?;
+    read.warnings().try_for_each(|told| warn(py, &told))
+}
+
+/// What a query asks for.
+#[pyclass(frozen, module = "bulla_audit")]
+pub(crate) struct Entries {
+    reader: Arc<bulla::Reader>,
+    query: Query,
+    allow_lost_keys: bool,
+    owner: Owner,
+}
+
+#[pymethods]
+impl Entries {
+    fn __iter__(&self, py: Python<'_>) -> PyResult<EntryIterator> {
+        self.owner.check(py)?;
+        let kept = |matches: &Matches<'_>| Ok(matches.to_kept());
+        let taken = Taken::start(py, &self.reader, self.query.clone(), self.allow_lost_keys, kept)?;
+        let rows = Mutex::new(Rows { taken, block: Vec::new().into_iter() });
+        Ok(EntryIterator { rows, owner: self.owner })
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // Whoever asks for other types casts what comes.
+        let _ = requested_schema;
+        self.owner.check(py)?;
+        let schema = Arc::new(schema(&DataType::Utf8));
+        let of_block = schema.clone();
+        let batch = move |matches: &Matches<'_>| {
+            let arrays = Columns::of(matches)?.arrays;
+            RecordBatch::try_new(of_block.clone(), arrays).map_err(|error| Error::invalid(error.to_string()))
+        };
+        let taken = Taken::start(py, &self.reader, self.query.clone(), self.allow_lost_keys, batch)?;
+        Ok(capsule(py, Box::new(Batches { taken, schema }))?.into_any())
+    }
+}
+
+/// A query's answer, as dicts.
+#[pyclass(frozen, module = "bulla_audit")]
+pub(crate) struct EntryIterator {
+    rows: Mutex<Rows>,
+    owner: Owner,
+}
+
+struct Rows {
+    taken: Taken<Vec<Kept>>,
+    block: std::vec::IntoIter<Kept>,
+}
+
+#[pymethods]
+impl EntryIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.owner.check(py)?;
+        let mut rows = self.rows.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(kept) = rows.block.next() {
+                return to_dict(py, kept.number, &kept.entry().raise(py)?, kept.withheld).map(Some);
+            }
+            match rows.taken.next(py)? {
+                Some(block) => rows.block = block.into_iter(),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// A query's answer, as Arrow's record batches.
+struct Batches {
+    taken: Taken<RecordBatch>,
+    schema: SchemaRef,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // What asks need not be attached to Python.
+        match self.taken.stream.next(None) {
+            Ok(Next::Block(batch)) => Some(Ok(batch)),
+            Ok(Next::NotYet | Next::End(None)) => None,
+            Ok(Next::End(Some(read))) => {
+                let finished = Python::try_attach(|py| {
+                    finish(py, &read, self.taken.allow_lost_keys).map_err(|error| error.to_string())
+                });
+                let refused = finished.unwrap_or(Ok(())).err();
+                refused.map(|message| Err(ArrowError::ExternalError(message.into())))
+            }
+            Err(error) => Some(Err(ArrowError::ExternalError(Box::new(error)))),
+        }
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}

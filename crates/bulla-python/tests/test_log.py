@@ -1,0 +1,413 @@
+"""Opening, appending, reading, proving, checking, verifying and erasing."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+import time
+import warnings
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import bulla_audit
+from bulla_audit import Log, Reader
+from common import Case
+
+ALL = {
+    "operation": "update",
+    "location": "user_42/email",
+    "subject": ["user_42", "user_43"],
+    "controller": "example.com",
+    "processor": "mailer",
+    "purpose": "sending an invoice",
+    "actor": "ada",
+    "client": "192.0.2.7",
+    "stream": "crm",
+    "status": 4_294_967_295,
+    "duration": 18_446_744_073_709_551_615,
+    "size": 18_446_744_073_709_551_615,
+    "flags": 4_294_967_295,
+    "payload": '{"ticket":4711}',
+    "time": 1_793_710_805_250_000_001,
+}
+
+
+class Names(Case):
+    def test_all_that_is_exported_is_there_and_documented(self) -> None:
+        for name in bulla_audit.__all__:
+            thing = getattr(bulla_audit, name)
+            if name != "__version__":
+                self.assertTrue(thing.__doc__, name)
+        self.assertRegex(bulla_audit.__version__, r"^\d+\.\d+\.\d+")
+
+    def test_errors_are_of_the_kinds_that_python_has(self) -> None:
+        kinds = {"Invalid": ValueError, "Timeout": TimeoutError, "Unavailable": OSError}
+        names = ["Invalid", "Timeout", "Closed", "Locked", "Unavailable", "Tampered", "Erased", "NoKey", "Refused"]
+        for name in names:
+            kind = getattr(bulla_audit, name)
+            self.assertTrue(issubclass(kind, bulla_audit.Error), name)
+            self.assertTrue(issubclass(kind, kinds.get(name, Exception)), name)
+        self.assertTrue(issubclass(bulla_audit.QueryWarning, UserWarning))
+
+
+class Appending(Case):
+    def test_every_field_comes_back_as_it_went_in(self) -> None:
+        with Log(self.path) as log, log.producer() as producer:
+            producer.append(**ALL)
+            producer.append("read")
+            producer.append("read", b"\xff\x00", subject=[], payload=b"\xfe", status=0, duration=0, size=0, flags=0)
+            producer.append("read", "", subject="", controller="", actor="", payload="", purpose="", stream="")
+            producer.append("read", subject=(name for name in ["a", "b"]))
+        first, bare, bytes_and_zeros, empty, generated = self.entries()
+        self.assertEqual({name: first[name] for name in ALL}, ALL)
+        self.assertEqual(first["entry"], 0)
+        # What every entry has, and nothing else.
+        self.assertEqual(
+            {name for name, value in bare.items() if value is not None},
+            {"entry", "operation", "time", "stream"} & set(bare),
+        )
+        self.assertEqual(bytes_and_zeros["location"], b"\xff\x00")
+        self.assertEqual(bytes_and_zeros["payload"], b"\xfe")
+        self.assertEqual(bytes_and_zeros["subject"], [])
+        self.assertEqual([bytes_and_zeros[name] for name in ["status", "duration", "size", "flags"]], [0] * 4)
+        self.assertEqual(empty["subject"], [""])
+        self.assertEqual([empty[name] for name in ["location", "controller", "actor", "payload", "purpose"]], [""] * 5)
+        self.assertEqual(generated["subject"], ["a", "b"])
+
+    def test_times_are_nanoseconds_or_datetimes_with_a_zone(self) -> None:
+        zone = timezone(timedelta(hours=1))
+        before = time.time_ns()
+        with Log(self.path) as log, log.producer() as producer:
+            producer.append("read", time=-1)
+            producer.append("read", time=datetime(2026, 11, 3, 14, 0, 5, 250_001, tzinfo=zone))
+            producer.append("read")
+            with self.assertRaisesRegex(bulla_audit.Error, "time"):
+                producer.append("read", time=datetime(2026, 11, 3, 14, 0, 5))
+            with self.assertRaisesRegex(bulla_audit.Error, "time"):
+                producer.append("read", time=datetime(9000, 1, 1, tzinfo=timezone.utc))
+        past, given, now = [entry["time"] for entry in self.entries()]
+        self.assertEqual(past, -1)
+        self.assertEqual(given, 1_793_710_805_250_001_000)
+        self.assertTrue(before <= now <= time.time_ns())
+
+    def test_wrong_fields_are_refused_by_name_and_never_by_value(self) -> None:
+        wrong = {
+            "operation": [5, "", None],
+            "location": [5],
+            "subject": [5, [5], b"user_42", ["x"] * 65],
+            "controller": [5, "secret" * 20_000],
+            "actor": [b"secret", "\ud800secret"],
+            "payload": [5, {"secret": 1}],
+            "status": ["secret", -1, 1 << 32, 0.5],
+            "duration": ["secret", -1, 1 << 64],
+            "size": [-1, 1 << 64],
+            "flags": [-1, 1 << 32],
+            "time": ["secret", 1 << 63],
+        }
+        with Log(self.path) as log, log.producer() as producer:
+            for name, values in wrong.items():
+                for value in values:
+                    with self.subTest(field=name, kind=type(value).__name__):
+                        with self.assertRaises(bulla_audit.Invalid) as caught:
+                            producer.append(**{"operation": "read", name: value})
+                        self.assertIn(name, str(caught.exception))
+                        self.assertNotIn("secret", str(caught.exception))
+            with self.assertRaisesRegex(TypeError, "colour"):
+                producer.append("read", colour="red")
+            producer.append("read")
+        self.assertEqual(len(self.entries()), 1)
+
+    def test_a_subject_that_appends_while_it_is_read_does_not_hang(self) -> None:
+        with Log(self.path) as log, log.producer() as producer:
+
+            def subjects() -> object:
+                producer.append("inner")
+                yield "user_42"
+
+            producer.append("outer", subject=subjects())
+        self.assertEqual([entry["operation"] for entry in self.entries()], ["inner", "outer"])
+
+    def test_threads_share_a_producer(self) -> None:
+        with Log(self.path) as log, log.producer() as producer:
+
+            def append(thread: int) -> None:
+                for number in range(500):
+                    producer.append("read", actor=str(thread), flags=number)
+
+            threads = [threading.Thread(target=append, args=[number]) for number in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        found = self.entries()
+        for number in range(8):
+            self.assertEqual([entry["flags"] for entry in found if entry["actor"] == str(number)], list(range(500)))
+        self.assertEqual(len(found), 4000)
+
+    def test_receipts_tell_when_entries_are_durable(self) -> None:
+        told = []
+        ready = threading.Event()
+
+        def hear(error: bulla_audit.Error | None) -> None:
+            told.append(error)
+            ready.set()
+
+        with Log(self.path) as log, log.producer() as producer:
+            producer.append("read")
+            receipt = producer.flush()
+            self.assertIs(receipt.wait(), True)
+            self.assertIs(receipt.wait(0), True)
+            receipt.checkpointed()
+            # Below the checkpoint a reader finds it while the log is open.
+            self.assertEqual(len(self.entries()), 1)
+            receipt.notify(hear)
+            self.assertTrue(ready.wait(60))
+            self.assertEqual(told, [None])
+            log.flush()
+            self.assertEqual(log.telemetry()["entries"], 1)
+
+    def test_what_is_closed_says_so(self) -> None:
+        log = Log(self.path)
+        producer = log.producer()
+        left = log.producer()
+        producer.append("read")
+        left.append("read")
+        self.assertFalse(log.closed)
+        self.assertFalse(producer.closed)
+        producer.close()
+        self.assertTrue(producer.closed)
+        with self.assertRaises(bulla_audit.Closed):
+            producer.append("read")
+        log.close()
+        self.assertTrue(log.closed)
+        self.assertTrue(left.closed)
+        for call in [log.producer, log.flush, left.flush, lambda: left.append("read"), lambda: left.append_batch([{"operation": "read"}])]:
+            with self.assertRaises(bulla_audit.Closed):
+                call()
+        # Who closes what is closed has what was wanted.
+        producer.close()
+        left.close()
+        log.close()
+        self.assertEqual(len(self.entries()), 2)
+
+    def test_a_log_is_open_once(self) -> None:
+        self.open()
+        with self.assertRaisesRegex(bulla_audit.Locked, "connect"):
+            Log(self.path)
+
+    def test_settings_and_paths_are_checked(self) -> None:
+        with self.assertRaises(bulla_audit.Invalid):
+            Log(self.path, memory="no size")
+        with self.assertRaises(bulla_audit.Invalid):
+            Log(self.path, colour="red")
+        with self.assertRaises(bulla_audit.Unavailable):
+            Log(self.place / "nowhere")
+        with Log(self.path, memory="64 MiB", linger="5 ms") as log:
+            self.assertEqual(log.origin, "example.com/test")
+        with self.assertRaises(bulla_audit.Error):
+            bulla_audit.create(self.path)
+
+    def test_nothing_is_pickled_or_copied(self) -> None:
+        log = self.open()
+        log.listen(self.place / "audit.sock")
+        producer = log.producer()
+        connection = bulla_audit.connect(self.place / "audit.sock")
+        self.addCleanup(connection.close)
+        for thing in [log, producer, connection, producer.flush(), connection.producer()]:
+            for attempt in [pickle.dumps, copy.copy, copy.deepcopy]:
+                with self.subTest(thing=type(thing).__name__, attempt=attempt.__name__):
+                    with self.assertRaisesRegex(TypeError, "connect"):
+                        attempt(thing)
+
+    def test_what_is_made_natively_cannot_be_made_otherwise(self) -> None:
+        for kind in [bulla_audit.Producer, bulla_audit.Connection, bulla_audit.Receipt, bulla_audit.Entries]:
+            with self.assertRaises(TypeError):
+                kind()
+
+
+class Connecting(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.log = self.open()
+        self.socket = self.place / "audit.sock"
+        self.log.listen(self.socket)
+
+    def test_what_a_connection_appends_is_in_the_log(self) -> None:
+        with bulla_audit.connect(self.socket) as connection, connection.producer() as producer:
+            self.assertEqual(connection.origin, "example.com/test")
+            producer.append(**ALL)
+            self.assertEqual(producer.append_batch([{"operation": "read"}] * 1000), 1000)
+            receipt = producer.flush()
+            self.assertTrue(receipt.wait())
+            with self.assertRaises(bulla_audit.Invalid):
+                receipt.checkpointed()
+        self.assertTrue(connection.closed)
+        with self.assertRaises(bulla_audit.Closed):
+            connection.producer()
+        self.log.close()
+        found = self.entries()
+        self.assertEqual(len(found), 1001)
+        self.assertEqual({name: found[0][name] for name in ALL}, ALL)
+
+    def test_a_connection_that_the_other_side_ends_says_so(self) -> None:
+        connection = bulla_audit.connect(self.socket)
+        producer = connection.producer()
+        producer.append("read")
+        producer.flush().wait()
+        self.log.close()
+        with self.assertRaisesRegex(bulla_audit.Closed, "connect again"):
+            while True:
+                producer.append("read")
+                producer.flush().wait()
+        # It was not this process that closed it.
+        self.assertFalse(producer.closed)
+
+    def test_actors_can_be_who_the_kernel_says(self) -> None:
+        other = self.place / "peer.sock"
+        self.log.close()
+        self.log = self.open()
+        self.log.listen(other, actor_from_peer=True, mode=0o660, clients=2, datagrams=self.place / "audit.datagrams")
+        self.assertEqual(other.stat().st_mode & 0o777, 0o660)
+        with bulla_audit.connect(other) as connection, connection.producer() as producer:
+            producer.append("read", actor="somebody else")
+            producer.flush().wait()
+        self.log.close()
+        (entry,) = self.entries()
+        self.assertRegex(entry["actor"], r"^uid:\d+$")
+
+    def test_nobody_listens(self) -> None:
+        with self.assertRaises(bulla_audit.Unavailable):
+            bulla_audit.connect(self.place / "nowhere.sock")
+
+
+class Reading(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        with Log(self.path) as log, log.producer() as producer:
+            for number in range(1000):
+                producer.append(
+                    "read" if number % 2 else "update",
+                    f"user_{number % 10}/email",
+                    subject=f"user_{number % 10}",
+                    actor="ada" if number < 500 else "bob",
+                    status=200 + number % 3,
+                    time=number * 1_000_000_000,
+                )
+
+    def count(self, **query: object) -> int:
+        return len(self.entries(**query))
+
+    def test_queries_find_what_is_asked_for(self) -> None:
+        self.assertEqual(self.count(), 1000)
+        self.assertEqual(self.count(subject="user_4"), 100)
+        self.assertEqual(self.count(subject=["user_4", "user_5"]), 200)
+        self.assertEqual(self.count(operation="read", actor="ada"), 250)
+        self.assertEqual(self.count(status=200), 334)
+        self.assertEqual(self.count(status=range(201, 203)), 666)
+        self.assertEqual(self.count(status=[200, range(202, 203)]), 667)
+        self.assertEqual(self.count(location="user_4/email"), 100)
+        self.assertEqual(self.count(location=b"user_4/email"), 100)
+        self.assertEqual(self.count(prefix={"location": "user_4/"}), 100)
+        self.assertEqual(self.count(prefix={"location": ["user_4/", b"user_5/"]}), 200)
+        self.assertEqual(self.count(entries=range(10, 20)), 10)
+        self.assertEqual(self.count(start=10_000_000_000, end=20_000_000_000), 10)
+        zero = datetime.fromtimestamp(0, timezone.utc)
+        self.assertEqual(self.count(start=zero + timedelta(seconds=10), end=zero + timedelta(seconds=20)), 10)
+
+    def test_a_query_can_be_read_more_than_once_and_given_up(self) -> None:
+        query = Reader(self.path, key=self.key).query(actor="ada")
+        self.assertEqual(len(list(query)), 500)
+        self.assertEqual(len(list(query)), 500)
+        iterator = iter(query)
+        self.assertEqual(next(iterator)["entry"], 0)
+        del iterator
+        self.assertEqual(len(list(query)), 500)
+
+    def test_who_is_not_found_is_warned_of(self) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.assertEqual(self.count(subject="user_44"), 0)
+        self.assertTrue(any(issubclass(each.category, bulla_audit.QueryWarning) for each in caught), caught)
+
+    def test_wrong_queries_are_refused(self) -> None:
+        for wrong in [
+            {"colour": "red"},
+            {"status": "200"},
+            {"prefix": {"status": "2"}},
+            {"prefix": {"colour": "r"}},
+            {"subject": 5},
+        ]:
+            with self.subTest(wrong=wrong), self.assertRaises(bulla_audit.Invalid):
+                self.entries(**wrong)
+
+    def test_an_export_is_lines_of_json(self) -> None:
+        path = self.place / "export.jsonl"
+        with path.open("wb") as file:
+            self.assertEqual(Reader(self.path, key=self.key).export(file, subject="user_4"), 100)
+        lines = path.read_bytes().splitlines()
+        self.assertEqual(len(lines), 100)
+        self.assertIn(b'"subject":"user_4"', lines[0])
+
+        class Failing:
+            def write(self, data: bytes) -> int:
+                raise RuntimeError("full")
+
+        with self.assertRaisesRegex(RuntimeError, "full"):
+            Reader(self.path, key=self.key).export(Failing())
+
+    def test_what_is_proven_is_checked_with_the_key_alone(self) -> None:
+        proof = Reader(self.path, key=self.key).prove(subject="user_4")
+        for given in [proof, proof.encode()]:
+            checked = bulla_audit.check(given, key=self.key)
+            self.assertTrue(checked.anchored)
+            self.assertEqual(checked.entries, len(checked.disclosed))
+            self.assertEqual(sum(entry["subject"] == ["user_4"] for entry in checked.disclosed), 100)
+        unanchored = bulla_audit.check(proof)
+        self.assertFalse(unanchored.anchored)
+        place = len(proof) // 2
+        other = "A" if proof[place] != "A" else "B"
+        with self.assertRaises(bulla_audit.Error):
+            bulla_audit.check(proof[:place] + other + proof[place + 1 :], key=self.key)
+        strange = bulla_audit.create(self.place / "other", origin="example.com/test")
+        with self.assertRaises(bulla_audit.Error):
+            bulla_audit.check(proof, key=strange)
+
+    def test_a_log_is_verified_with_public_data(self) -> None:
+        report = bulla_audit.verify(self.path, key=self.key)
+        self.assertTrue(report.ok)
+        self.assertTrue(report.anchored)
+        self.assertEqual(report.entries, 1000)
+        self.assertEqual([finding for finding in report.findings if finding.severity == "violation"], [])
+        segment, *_ = sorted(self.path.rglob("*.seg"), key=lambda path: -path.stat().st_size) or [None]
+        self.assertIsNotNone(segment, sorted(self.path.rglob("*")))
+        damaged = bytearray(segment.read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        segment.write_bytes(damaged)
+        report = bulla_audit.verify(self.path, key=self.key)
+        self.assertFalse(report.ok)
+        self.assertTrue(any(finding.severity == "violation" and finding.text for finding in report.findings))
+
+    def test_who_was_erased_is_gone(self) -> None:
+        erasure = bulla_audit.erase(self.path, ["user_4", "user_44"], reason="request of 2026-03-01")
+        self.assertEqual(erasure.erased, 1)
+        self.assertEqual(erasure.unknown, ["user_44"])
+        self.assertTrue(erasure.certificate)
+        withheld = [entry for entry in self.entries() if entry.get("withheld")]
+        self.assertEqual({entry["withheld"] for entry in withheld}, {"erased"})
+        self.assertEqual(len(withheld), 100)
+        self.assertEqual(self.count(subject="user_5"), 100)
+        self.assertTrue(bulla_audit.verify(self.path, key=self.key).ok)
+
+    def test_a_log_that_is_open_is_erased_in_as_well(self) -> None:
+        with Log(self.path):
+            self.assertEqual(bulla_audit.erase(self.path, "user_4").erased, 1)
+        self.assertEqual(sum(entry.get("withheld") == "erased" for entry in self.entries()), 100)
+
+    def test_keys_are_needed(self) -> None:
+        keys = Path(f"{self.path}.keys")
+        elsewhere = self.place / "elsewhere"
+        keys.rename(elsewhere)
+        with self.assertRaises(bulla_audit.Error):
+            self.entries()
+        self.assertEqual(len(list(Reader(self.path, key=self.key, keys=elsewhere).query())), 1000)
