@@ -11,7 +11,7 @@ use arrow_array::{
     Array, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, RecordBatch, StringArray,
     StringViewArray,
 };
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Schema, TimeUnit};
 use bulla::text::LineError;
 use bulla::{Entry, Error, Result};
 
@@ -52,6 +52,10 @@ impl<'a> Rows<'a> {
             let column = Column { name: field.name(), array: &**array, first: self.first };
             is_named |= column.name == "operation";
             column.fill(&mut entries)?;
+        }
+        // By now all of them are known.
+        if let Some(twice) = twice(schema) {
+            return Err(Error::invalid(format!("the table has two columns `{twice}`")));
         }
         // What goes before comes last.
         for (field, array) in schema.fields().iter().zip(self.batch.columns()) {
@@ -344,6 +348,13 @@ impl<'a> Texts<'a> {
             Texts::Null => None,
         }
     }
+}
+
+/// The name of a column that there is twice.
+fn twice(schema: &Schema) -> Option<&str> {
+    let mut names = schema.fields().iter().map(|field| &field.name()[..]).collect::<Vec<_>>();
+    names.sort_unstable();
+    names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
 fn narrow(number: Option<u64>) -> Option<u32> {

@@ -19,11 +19,13 @@ mod read;
 mod receipt;
 mod stream;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 /// The module `bulla_audit._native`.
 #[pymodule(name = "_native", gil_used = true)]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    refuse_subinterpreter()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     let errors = module.py().import("bulla_audit._errors")?;
     for name in error::NAMES {
@@ -45,4 +47,16 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<evidence::Finding>()?;
     module.add_class::<evidence::Report>()?;
     module.add_class::<evidence::Erasure>()
+}
+
+/// Only the first interpreter of a process has the number 0. The log's threads tell receipts to that one.
+#[allow(unsafe_code, reason = "what tells interpreters apart is Python's C interface")]
+fn refuse_subinterpreter() -> PyResult<()> {
+    // SAFETY: this thread is attached to an interpreter, which is asked for its number.
+    match unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) } {
+        0 => Ok(()),
+        _ => Err(PyImportError::new_err(
+            "bulla_audit works in the main interpreter of a process alone, and this is another: use a thread or a process",
+        )),
+    }
 }

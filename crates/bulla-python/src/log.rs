@@ -52,7 +52,8 @@ impl Shared {
             || self.opened.read_py_attached(py).unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    fn producer(self: &Arc<Self>, py: Python<'_>) -> PyResult<Producer> {
+    /// A producer of this, which is `kept` in Python while there is one.
+    fn producer(self: &Arc<Self>, py: Python<'_>, kept: Py<PyAny>) -> PyResult<Producer> {
         let way = self.with(py, |opened| {
             py.detach(|| {
                 Ok(match opened {
@@ -61,7 +62,7 @@ impl Shared {
                 })
             })
         })?;
-        Ok(Producer::new(way, self.clone()))
+        Ok(Producer::new(way, self.clone(), kept))
     }
 
     fn origin(&self, py: Python<'_>) -> PyResult<String> {
@@ -168,7 +169,7 @@ fn options(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
 }
 
 /// What cannot be sent to another process.
-fn not_pickled(what: &str) -> PyErr {
+pub(crate) fn not_pickled(what: &str) -> PyErr {
     PyTypeError::new_err(format!(
         "a {what} belongs to the process that opened it and cannot be pickled: in another one use bulla_audit.connect"
     ))
@@ -204,8 +205,8 @@ impl Log {
         self.0.is_closed(py)
     }
 
-    fn producer(&self, py: Python<'_>) -> PyResult<Producer> {
-        self.0.producer(py)
+    fn producer(slf: &Bound<'_, Self>) -> PyResult<Producer> {
+        slf.get().0.producer(slf.py(), slf.clone().into_any().unbind())
     }
 
     #[pyo3(signature = (path, *, clients=64, mode=0o600, datagrams=None, actor_from_peer=false))]
@@ -311,8 +312,8 @@ impl Connection {
         self.0.is_closed(py)
     }
 
-    fn producer(&self, py: Python<'_>) -> PyResult<Producer> {
-        self.0.producer(py)
+    fn producer(slf: &Bound<'_, Self>) -> PyResult<Producer> {
+        slf.get().0.producer(slf.py(), slf.clone().into_any().unbind())
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -3,11 +3,10 @@
 use crate::arrow;
 use crate::entry::{Refusal, Values};
 use crate::error::{raise, raise_batch};
-use crate::log::Shared;
+use crate::log::{Shared, not_pickled};
 use crate::receipt::{Receipt, Receipted};
 use bulla::socket::RemoteProducer;
 use bulla::{BatchError, Entry, Error, ErrorKind};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,11 +56,13 @@ pub(crate) struct Producer {
     /// Nothing of Python runs while this is locked, and whoever waits for it is detached.
     way: Mutex<Option<Way>>,
     log: Arc<Shared>,
+    /// The log or connection in Python, which is not closed while somebody has a producer of it.
+    _kept: Py<PyAny>,
 }
 
 impl Producer {
-    pub(crate) fn new(way: Way, log: Arc<Shared>) -> Self {
-        Producer { way: Mutex::new(Some(way)), log }
+    pub(crate) fn new(way: Way, log: Arc<Shared>, kept: Py<PyAny>) -> Self {
+        Producer { way: Mutex::new(Some(way)), log, _kept: kept }
     }
 
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Way>>> {
@@ -216,9 +217,7 @@ impl Producer {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(
-            "a producer belongs to the process that opened it and cannot be pickled: in another one use bulla_audit.connect",
-        ))
+        Err(not_pickled("producer"))
     }
 }
 

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "how long a caller may wait")]
 
 use crate::error::{Raise, invalid, raise};
-use crate::log::seconds;
+use crate::log::{not_pickled, seconds};
 use bulla::socket::RemoteReceipt;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
@@ -65,6 +65,10 @@ impl Receipt {
 
     fn durable<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("bulla_audit._durable")?.getattr("durable")?.call1((slf,))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("receipt"))
     }
 
     fn notify(&self, py: Python<'_>, told: Py<PyAny>) -> PyResult<()> {

@@ -163,6 +163,8 @@ fn columns_that_are_none_are_named_as_far_as_they_look_like_names() {
     assert!(told.starts_with("a name in the entry is not a field"), "{told}");
     let told = refused(vec![("actor", operations())]);
     assert_eq!(told, "the table has no column `operation`, which every entry has");
+    let told = refused(vec![("operation", operations()), ("operation", operations())]);
+    assert_eq!(told, "the table has two columns `operation`");
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let told = refused(vec![("operation", operations()), ("actor", numbers)]);
     assert_eq!(told, "column `actor` has to have texts, and has Int64");

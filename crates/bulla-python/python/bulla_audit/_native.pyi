@@ -8,9 +8,9 @@ from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, TypedDict, final
 
 from typing_extensions import Self
 
-Path: TypeAlias = str | PathLike[str]
-Text: TypeAlias = str | Iterable[str]
-Numbers: TypeAlias = int | range | Iterable[int | range]
+_Path: TypeAlias = str | PathLike[str]
+_Text: TypeAlias = str | Iterable[str]
+_Numbers: TypeAlias = int | range | Iterable[int | range]
 
 from bulla_audit._errors import (
     Closed as Closed,
@@ -31,11 +31,11 @@ from bulla_audit._types import ArrowArray, ArrowStream, Entry, LoggedEntry, Time
 __version__: str
 
 def create(
-    directory: Path,
+    directory: _Path,
     *,
-    keys: Path | None = None,
+    keys: _Path | None = None,
     origin: str | None = None,
-    recipients: Iterable[str] = (),
+    recipients: Iterable[str] = ...,
     erasure: bool = True,
 ) -> str:
     """Makes an empty log, and returns its public key: keep it where the log is not."""
@@ -44,14 +44,14 @@ def create(
 class Log:
     """A log that this process has open. Any thread may use it."""
 
-    def __init__(self, directory: Path, *, keys: Path | None = None, **settings: str | int | bool) -> None: ...
+    def __new__(cls, directory: _Path, *, keys: _Path | None = None, **settings: str | int | bool) -> Self: ...
     @property
     def origin(self) -> str: ...
     @property
     def closed(self) -> bool: ...
     def producer(self) -> Producer: ...
     def listen(
-        self, path: Path, *, clients: int = 64, mode: int = 0o600, datagrams: Path | None = None, actor_from_peer: bool = False
+        self, path: _Path, *, clients: int = 64, mode: int = 0o600, datagrams: _Path | None = None, actor_from_peer: bool = False
     ) -> None: ...
     def flush(self) -> None: ...
     def telemetry(self) -> dict[str, Any]: ...
@@ -76,7 +76,7 @@ class Connection:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-def connect(path: Path, *, append_timeout: float = 10.0) -> Connection:
+def connect(path: _Path, *, append_timeout: float = 10.0) -> Connection:
     """Connects to the log that another process has open and listens for at this socket."""
 
 @final
@@ -126,39 +126,39 @@ class Receipt:
 class Reader:
     """What reads a log. Any thread may use it, and a writer may be at work meanwhile."""
 
-    def __init__(
-        self,
-        directory: Path,
+    def __new__(
+        cls,
+        directory: _Path,
         *,
         key: str | None = None,
-        keys: Path | None = None,
-        identity: Path | Iterable[Path] | None = None,
+        keys: _Path | None = None,
+        identity: _Path | Iterable[_Path] | None = None,
         passphrase: str | None = None,
         withhold_personal: bool = False,
-    ) -> None: ...
+    ) -> Self: ...
     def query(
         self,
         *,
-        operation: Text | None = None,
+        operation: _Text | None = None,
         location: str | bytes | Iterable[str | bytes] | None = None,
-        subject: Text | None = None,
-        controller: Text | None = None,
-        processor: Text | None = None,
-        purpose: Text | None = None,
-        actor: Text | None = None,
-        client: Text | None = None,
-        stream: Text | None = None,
-        status: Numbers | None = None,
-        duration: Numbers | None = None,
-        size: Numbers | None = None,
-        flags: Numbers | None = None,
+        subject: _Text | None = None,
+        controller: _Text | None = None,
+        processor: _Text | None = None,
+        purpose: _Text | None = None,
+        actor: _Text | None = None,
+        client: _Text | None = None,
+        stream: _Text | None = None,
+        status: _Numbers | None = None,
+        duration: _Numbers | None = None,
+        size: _Numbers | None = None,
+        flags: _Numbers | None = None,
         prefix: Mapping[str, str | bytes | Iterable[str | bytes]] | None = None,
         start: Time | None = None,
         end: Time | None = None,
         entries: range | None = None,
         allow_lost_keys: bool = False,
     ) -> Entries: ...
-    def export(self, file: BinaryIO, **query: Any) -> int: ...
+    def export(self, file: BinaryIO, *, allow_lost_keys: bool = False, **query: Any) -> int: ...
     def prove(self, **query: Any) -> str: ...
 
 @final
@@ -198,7 +198,7 @@ class Report:
     pending: int
     findings: list[Finding]
 
-def verify(directory: Path, *, key: str | None = None) -> Report:
+def verify(directory: _Path, *, key: str | None = None) -> Report:
     """Verifies a log with public data alone."""
 
 @final
@@ -211,11 +211,14 @@ class Erasure:
     certificate: str
 
 def erase(
-    directory: Path,
+    directory: _Path,
     subjects: str | Iterable[str],
     *,
     reason: str | None = None,
-    keys: Path | None = None,
-    authority: Path | None = None,
+    keys: _Path | None = None,
+    authority: _Path | None = None,
 ) -> Erasure:
     """Erases data subjects: destroys their keys, and has the log tell of it. This cannot be undone."""
+
+def _close_all() -> list[Error]:
+    """Closes all that this process has open, and gives the errors of what was not."""

@@ -5,7 +5,8 @@
 //! Invariants:
 //! - batches are acknowledged in the order in which they are sent, so that one number says which are;
 //! - a message that was begun is sent to its end, before the next one: what a wait left over is kept;
-//! - `staged` is locked before `state` where both are.
+//! - `staged` is locked before `state` where both are;
+//! - whoever has `staged` locked may wait for acknowledgements, so the thread that reads them waits for no lock of it.
 #![expect(clippy::disallowed_methods, reason = "a thread for each connection, and how long one may wait")]
 
 use super::messages::Messages;
@@ -23,7 +24,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// A batch of so many bytes is sent without waiting for more.
@@ -299,10 +300,12 @@ impl Shared {
                 break error;
             }
             if lingers.is_some_and(|until| until <= Instant::now()) {
-                let mut staged = lock(&self.staged);
-                // What cannot be sent now waits for the next time, or for the producer.
-                let sent = self.send_all(&mut staged, Some(Instant::now()));
-                let rest = sent.is_err_and(|error| error.kind() == ErrorKind::Timeout);
+                // Whoever has it locked may wait for what only this thread reads; what is left then, or cannot be sent now, waits for the next time.
+                let rest = match self.staged.try_lock() {
+                    Err(TryLockError::WouldBlock) => true,
+                    Err(TryLockError::Poisoned(poisoned)) => self.send_now(&mut poisoned.into_inner()),
+                    Ok(mut staged) => self.send_now(&mut staged),
+                };
                 lingers = rest.then(|| Instant::now() + LINGER);
             }
         };
@@ -317,6 +320,12 @@ impl Shared {
         };
         lock(&self.state).failure.get_or_insert((ErrorKind::Closed, message));
         self.tell();
+    }
+
+    /// Sends what can be sent without waiting, and tells whether something is left.
+    fn send_now(&self, staged: &mut Staged) -> bool {
+        let sent = self.send_all(staged, Some(Instant::now()));
+        sent.is_err_and(|error| error.kind() == ErrorKind::Timeout)
     }
 
     /// Takes what was acknowledged.

@@ -410,6 +410,38 @@ fn a_producer_elsewhere_appends_as_one_here_does() {
 }
 
 #[test]
+fn acknowledgements_are_read_while_a_producer_waits_for_one() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("audit.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    // A log that takes one batch at a time, and its time for each: longer than what lingers is left alone.
+    let log = std::thread::spawn(move || {
+        let mut client = listener.accept().unwrap().0;
+        let tell = |client: &mut UnixStream, told: Value| {
+            let told = told.to_string();
+            client.write_all(&u32::try_from(told.len()).unwrap().to_le_bytes()).unwrap();
+            client.write_all(told.as_bytes()).unwrap();
+        };
+        tell(&mut client, json!({"version": 1, "origin": "slow", "window": 1, "max_message": 1 << 20}));
+        for batch in 1..=3 {
+            let mut length = [0; 4];
+            client.read_exact(&mut length).unwrap();
+            client.read_exact(&mut vec![0; u32::from_le_bytes(length) as usize]).unwrap();
+            std::thread::sleep(Duration::from_millis(200));
+            tell(&mut client, json!({"batch": batch, "accepted": 1, "refused": 0}));
+        }
+    });
+    let connection = Connection::open(&path).unwrap().append_timeout(Duration::from_secs(60));
+    let mut producer = connection.producer().unwrap();
+    let receipts = (0..3).map(|_| {
+        producer.append(&Entry::new("read", "x")).unwrap();
+        producer.flush().unwrap()
+    });
+    receipts.collect::<Vec<_>>().iter().for_each(|receipt| receipt.durable().unwrap());
+    log.join().unwrap();
+}
+
+#[test]
 fn what_was_appended_is_sent_without_a_flush_and_before_the_end() {
     let world = World::new();
     let connection = Connection::open(world.path()).unwrap();
