@@ -51,8 +51,10 @@ bulla proxy <FILE> [--dry-run <CAPTURE>] [--json]
     after_help = "\
 Bytes are relayed as they are; each key that a command uses becomes an entry. What the server does
 by itself (expiry, eviction) and what clients keep in memory nobody sees here. Nothing but the proxy
-may reach the server. SIGTERM or SIGINT: no more clients are accepted, and those that are there have
-`limits.drain_timeout` for what they began; then the log is closed. SIGHUP: FILE is read anew.
+may reach the server. Where other machines can reach the proxy, give it TLS (`[listen.tls]`): what
+they send, passwords too, can be read on the way without. SIGTERM or SIGINT: no more clients are
+accepted, and those that are there have `limits.drain_timeout` for what they began; then the log is
+closed. SIGHUP: FILE is read anew.
 
 Examples:
   bulla proxy --embedded trial
@@ -157,6 +159,7 @@ impl Proxy {
         let embedded = self.embedded.as_deref().map(Embedded::prepare).transpose()?;
         let file = embedded.as_ref().map(Embedded::config).or_else(|| self.file.clone()).unwrap_or_default();
         let mut config = read_to_serve(&file)?;
+        advice::tell_plain_listener(&config);
         if let Some(embedded) = &embedded {
             embedded.check(&config)?;
         }

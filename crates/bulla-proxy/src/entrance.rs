@@ -8,7 +8,7 @@ use crate::counters::RefusedConnection;
 use crate::proxy_header::{Expected, HeaderError, MOST, Source};
 use crate::settings::Settings;
 use crate::stream::{Stream, Tcp};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -58,7 +58,7 @@ pub(crate) async fn enter(accepted: Accepted, settings: &Settings) -> Result<Ent
     let stream = tokio::net::TcpStream::from_std(stream).and_then(Tcp::new)?;
     let expected = Expected::of(&settings.proxy_protocol, peer.ip());
     if expected == Expected::Refused && settings.acceptor.is_none() {
-        let (stream, address) = (Stream::Tcp(stream), peer.to_string());
+        let (stream, address) = (Stream::Tcp(stream), in_entries(peer));
         return Ok(Entered { stream, address, certificate: None, first_bytes: FirstBytes::default() });
     }
     let entered =
@@ -88,8 +88,8 @@ async fn agree(
         }
     };
     let address = match source {
-        Source::Peer => peer.to_string(),
-        Source::Client(address) => address.to_string(),
+        Source::Peer => in_entries(peer),
+        Source::Client(address) => in_entries(address),
         Source::Unix => UNIX.to_owned(),
         Source::Unknown => UNKNOWN.to_owned(),
     };
@@ -104,6 +104,14 @@ async fn agree(
             Ok(Entered { stream, address, certificate, first_bytes })
         }
         Err(error) => Err(NotEntered::Refused(RefusedConnection::Tls, format!("{address}: {error}"))),
+    }
+}
+
+/// An address as entries have it: one of IPv4 as such, also where it came, or was said, as one of IPv6 (`::ffff:192.0.2.1`).
+fn in_entries(address: SocketAddr) -> String {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::from((ip, address.port())).to_string(),
+        IpAddr::V6(_) => address.to_string(),
     }
 }
 
@@ -196,6 +204,19 @@ impl FirstBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_of_ipv4_is_written_in_one_way() {
+        for (address, expected) in [
+            ("192.0.2.1:7", "192.0.2.1:7"),
+            ("[::ffff:192.0.2.1]:7", "192.0.2.1:7"),
+            ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+            ("[fe80::1%3]:7", "[fe80::1%3]:7"),
+            ("[::1]:7", "[::1]:7"),
+        ] {
+            assert_eq!(in_entries(address.parse().unwrap()), expected);
+        }
+    }
 
     /// What passes of bytes that come in pieces of a size.
     fn passed(bytes: &[u8], size: usize) -> Result<Vec<u8>, HeaderError> {

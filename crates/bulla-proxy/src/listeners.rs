@@ -3,7 +3,7 @@
 
 use crate::accepting::{NotAccepted, Pauses};
 use crate::clients::{Client, Counted};
-use crate::config::{Config, UpstreamPlace};
+use crate::config::{Config, Limits, UpstreamPlace};
 use crate::ending::Ending;
 use crate::entrance::Accepted;
 use crate::settings::Settings;
@@ -109,10 +109,15 @@ impl Listeners {
             };
             pauses.end();
             counters.accepted.add(1);
-            let most = settings.borrow().limits.clients as u64;
+            let most = settings.borrow().limits.clients.unwrap_or(Limits::CLIENTS) as u64;
             if counters.clients.get() >= most {
                 counters.turned_away.add(1);
-                let told = || format!("there are {most} clients, which is the most (`limits.clients`)");
+                let told = || {
+                    format!(
+                        "there are {most} clients, and no more are taken: as many as `limits.clients` says, or as there are open files for, \
+                         of which each takes two"
+                    )
+                };
                 shared.warnings.once(Kind::TooManyClients, told);
                 if settings.borrow().acceptor.is_none() {
                     turn_away(&stream);

@@ -27,6 +27,18 @@ pub(super) fn tell(file: &Path, config: &Config) {
     }
 }
 
+/// Says that whoever is on the way between a client and the proxy reads and changes what travels, where the proxy listens at more than this
+/// machine's loopback interface, without TLS. What it listens at does not change while it runs.
+pub(super) fn tell_plain_listener(config: &Config) {
+    let address = config.listen.address.filter(|_| config.listen.tls.is_none());
+    if let Some(address) = address.filter(|address| !address.ip().to_canonical().is_loopback()) {
+        note!(
+            "`listen.address` {address} is beyond the loopback interface, and there is no `[listen.tls]`: what clients send and are told, \
+             passwords too, can be read and changed on the way, and who they are the server alone asks"
+        );
+    }
+}
+
 /// Whether users may read a file who are neither its owner nor of its group. What is not there is told of by whoever reads it.
 fn everybody_reads(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|it| it.permissions().mode() & 0o004 != 0)

@@ -3,7 +3,7 @@
 //! So there are as many as the process may have, and clients never get those that the log needs.
 
 use crate::exit::{Exit, Failure};
-use bulla_proxy::config::Config;
+use bulla_proxy::config::{Config, Limits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,7 +16,8 @@ const OF_CLIENT: u64 = 2;
 /// The last `limits.clients` that was said to be too many: whoever reloads a file with the same one knows.
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 
-/// Has the process have as many as it may, and lowers `limits.clients` where it asks for more than there are; that is said.
+/// Has the process have as many as it may, and lets in as many clients as there are descriptors for. Where `limits.clients` asks for more,
+/// that is said; where nobody asks, there are as many as there may be by default, or as there can be.
 pub(super) fn provide(config: &mut Config) -> Result<(), Failure> {
     let limit = raise();
     let workers = config.workers.or_else(|| std::thread::available_parallelism().ok().map(Into::into));
@@ -25,21 +26,21 @@ pub(super) fn provide(config: &mut Config) -> Result<(), Failure> {
     if room == 0 {
         let message = format!(
             "this process may have {limit} open files, and the log and {} need {reserved} of them: raise that \
-             (`ulimit -n`, `LimitNOFILE=` of systemd)",
+             (`ulimit -Hn`, `LimitNOFILE=` of systemd)",
             bulla::text::spelling::counted(workers.unwrap_or(1) as u64, "worker")
         );
         return Err(Failure::new(Exit::Environment, message));
     }
-    let clients = &mut config.limits.clients;
-    if *clients as u64 > room {
-        if TOLD.swap(*clients, Ordering::Relaxed) != *clients {
-            note!(
-                "`limits.clients` is {clients}, and this process may have {limit} open files, of which a client takes {OF_CLIENT}: it is \
-                 taken to be {room}; raise that (`ulimit -n`, `LimitNOFILE=` of systemd), or lower `limits.clients`"
-            );
-        }
-        *clients = usize::try_from(room).unwrap_or(usize::MAX);
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    let asked = config.limits.clients;
+    let too_many = asked.filter(|clients| *clients > room);
+    if let Some(clients) = too_many.filter(|clients| TOLD.swap(*clients, Ordering::Relaxed) != *clients) {
+        note!(
+            "`limits.clients` is {clients}, and the {limit} open files that this process may have at most are enough for {room}, at \
+             {OF_CLIENT} each: raise that (`ulimit -Hn`, `LimitNOFILE=` of systemd), or lower `limits.clients`"
+        );
     }
+    config.limits.clients = Some(asked.unwrap_or(Limits::CLIENTS).min(room));
     Ok(())
 }
 

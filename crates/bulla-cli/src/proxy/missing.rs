@@ -18,16 +18,7 @@ pub(super) struct Missing {
 impl Missing {
     /// Has the log tell, once `open` has opened it again, and says how that went. What it does not tell, even so.
     pub(super) fn tell(mut self, open: impl FnOnce() -> bulla::Result<Log>) -> Missing {
-        let Missing { untold, lost_at_most } = self;
-        if untold == 0 && lost_at_most == 0 {
-            return self;
-        }
-        let what = format!(
-            "{} {} not recorded, and of the last entries up to {lost_at_most} {} lost",
-            counted(untold, "operation"),
-            agreeing(untold, "was", "were"),
-            agreeing(lost_at_most, "is", "are")
-        );
+        let Some(what) = self.in_words() else { return self };
         match open().and_then(|log| append(log, self)) {
             Ok(()) => {
                 note!("{what}: the log takes entries again, and an entry `gap` says so");
@@ -36,6 +27,21 @@ impl Missing {
             Err(error) => note!("{what}, and the log does not say so: {error}"),
         }
         self
+    }
+
+    /// What is missing, where anything is.
+    fn in_words(self) -> Option<String> {
+        let Missing { untold, lost_at_most } = self;
+        let unrecorded =
+            format!("{} {} not recorded", counted(untold, "operation"), agreeing(untold, "was", "were"));
+        let lost =
+            format!("of the last entries up to {lost_at_most} {} lost", agreeing(lost_at_most, "is", "are"));
+        match (untold, lost_at_most) {
+            (0, 0) => None,
+            (0, _) => Some(lost),
+            (_, 0) => Some(unrecorded),
+            _ => Some(format!("{unrecorded}, and {lost}")),
+        }
     }
 }
 
@@ -46,4 +52,21 @@ fn append(log: Log, missing: Missing) -> bulla::Result<()> {
     producer.append(&Entry { operation: "gap", payload: Some(payload.as_bytes()), ..Entry::default() })?;
     drop(producer);
     log.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_missing_is_not_told_of() {
+        for (untold, lost_at_most, expected) in [
+            (0, 0, None),
+            (1, 0, Some("1 operation was not recorded")),
+            (0, 200, Some("of the last entries up to 200 are lost")),
+            (2, 1, Some("2 operations were not recorded, and of the last entries up to 1 is lost")),
+        ] {
+            assert_eq!(Missing { untold, lost_at_most }.in_words().as_deref(), expected);
+        }
+    }
 }

@@ -263,6 +263,20 @@ fn nothing_is_proven_that_is_not_there() {
     place.damage(0.5);
 }
 
+/// A file may open to 256 times its length, or to the longest row.
+#[test]
+fn no_file_is_written_that_nobody_would_open() {
+    let place = Place::new();
+    let payload = "a".repeat(1 << 20);
+    let line = format!("{{\"operation\":\"read\",\"subject\":\"ada\",\"payload\":\"{payload}\"}}\n");
+    place.append(&[], line.repeat(24).as_bytes()).exits(exit::DONE);
+    let file = place.path("a.proof");
+    let ran = place.run("prove", &["--subject", "ada", "-o", file.to_str().unwrap()]).exits(exit::REFUSED);
+    assert!(ran.err.contains("whoever checks one trusts it with 21496088") && !file.exists(), "{}", ran.err);
+    let proof = prove(&place, &["--entries", "0..12"]);
+    check(&proof, &["--key", &place.verifier_key()]).exits(exit::DONE);
+}
+
 #[test]
 fn a_log_that_is_damaged_there_proves_nothing() {
     // One block, so that what is damaged has to be read.

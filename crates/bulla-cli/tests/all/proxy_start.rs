@@ -21,8 +21,8 @@ fn limited(place: &Place, server: &RedisServer, text: &str, descriptors: &str) -
 fn clients_that_come_in_crowds_do_not_take_the_descriptors_of_the_log() {
     let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
     let server = RedisServer::start(folder.path(), &[]);
-    let (child, _told, client, before) = start_telling(limited(&place, &server, RULE, "200:200"));
-    assert!(before.starts_with("`limits.clients` is 10000") && before.contains("to be 34;"), "{before}");
+    let (child, mut told, client, before) = start_telling(limited(&place, &server, RULE, "200:200"));
+    assert_eq!(before, "", "nobody asked for more clients than there are descriptors for");
     let mut client = BufReader::new(client);
     let address = client.get_ref().peer_addr().unwrap();
     let mut set = |value: &str| {
@@ -32,6 +32,8 @@ fn clients_that_come_in_crowds_do_not_take_the_descriptors_of_the_log() {
     set("first");
     let crowd = (0..150).map(|_| TcpStream::connect(address).unwrap()).collect::<Vec<_>>();
     assert_eq!(line(&mut BufReader::new(crowd.last().unwrap())), "-ERR max number of clients reached");
+    let said = line(&mut told);
+    assert!(said.starts_with("there are 34 clients") && said.contains("open files"), "{said}");
     (0..100).for_each(|_| set("again"));
     signal(&child, Signal::TERM);
     finish(child).exits(exit::DONE);
@@ -48,7 +50,44 @@ fn as_many_descriptors_as_the_process_may_have_are_used() {
     signal(&child, Signal::TERM);
     finish(child).exits(exit::DONE);
     let ran = finish(limited(&place, &server, &text, "100:100").spawn().unwrap()).exits(exit::ENVIRONMENT);
-    assert!(ran.err.contains("may have 100 open files") && ran.err.contains("ulimit -n"), "{ran:?}");
+    assert!(ran.err.contains("may have 100 open files") && ran.err.contains("ulimit -Hn"), "{ran:?}");
+}
+
+#[test]
+fn more_clients_than_there_are_descriptors_for_are_told_of_with_both_numbers() {
+    let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
+    let server = RedisServer::start(folder.path(), &[]);
+    let text = format!("[limits]\nclients = 40\n{RULE}");
+    let (child, mut told, _client, before) = start_telling(limited(&place, &server, &text, "150:200"));
+    let said = "`limits.clients` is 40, and the 200 open files that this process may have at most are enough for 34,";
+    assert!(before.starts_with(said) && before.lines().count() == 1, "{before}");
+    // Whoever reads the same again knows.
+    signal(&child, Signal::HUP);
+    let again = line(&mut told);
+    assert!(again.ends_with("this configuration holds from now on"), "{again}");
+    signal(&child, Signal::TERM);
+    finish(child).exits(exit::DONE);
+}
+
+#[test]
+fn a_listener_that_other_machines_reach_without_tls_is_told_of_once() {
+    let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
+    let server = RedisServer::start(folder.path(), &[]);
+    for (address, is_said) in [("0.0.0.0:0", true), ("127.0.0.2:0", false)] {
+        let text = config(&place, &server, RULE).replace("127.0.0.1:0", address);
+        let file = place.write("proxy.toml", text.as_bytes());
+        let (child, mut told, _client, before) = start_telling(command(["proxy", &file]));
+        let said = format!("`listen.address` {address} is beyond the loopback interface");
+        assert_eq!(before.starts_with(&said), is_said, "{before}");
+        assert_eq!(before.lines().count(), usize::from(is_said), "{before}");
+        signal(&child, Signal::HUP);
+        let again = line(&mut told);
+        assert!(again.ends_with("this configuration holds from now on"), "{again}");
+        signal(&child, Signal::TERM);
+        finish(child).exits(exit::DONE);
+    }
+    let help = bulla(["proxy", "--help"]).exits(exit::DONE).out;
+    assert!(help.contains("`[listen.tls]`") && help.lines().all(|line| line.len() <= 100), "{help}");
 }
 
 #[test]

@@ -227,6 +227,65 @@ fn slots_take_little() {
     assert!(decoder.footprint() > limit * 12, "{} times", decoder.footprint() / limit);
 }
 
+/// Of how many values 17 MiB are there: of a block's data subjects in groups, besides 15 for each entry.
+#[test]
+fn a_block_s_groups_have_no_more_subjects_than_are_left_of_what_values_may_be() {
+    for (groups, most) in [((17 << 20) / 79, true), ((17 << 20) / 79 + 1, false)] {
+        let mut plaintext = vec![1];
+        push(groups, &mut plaintext);
+        push(groups, &mut plaintext);
+        plaintext.extend(crate::PERSONAL.to_le_bytes());
+        // Each entry in a group of its own.
+        plaintext.extend([2, 1, 0, 2]);
+        plaintext.extend([0, 1, 0, 1, 0, b'x']);
+        plaintext.extend([0; 13 + 2]);
+        // Of 64 subjects each, all of them others, and a byte.
+        plaintext.extend([0, 64, 2, 0, 0, 2, 0, 1]);
+        plaintext.resize(plaintext.len() + groups * 33, 7);
+        assert_eq!(decode(&pad(plaintext), groups, 1 << 25).is_ok(), most, "{groups}");
+    }
+}
+
+/// And of a group in columns, which has as many again, without any for its entries.
+#[test]
+fn a_group_in_columns_has_as_many_values_as_a_block() {
+    for (entries, most) in [((17 << 20) / 65, true), ((17 << 20) / 65 + 1, false)] {
+        let subject = bulla_proof::entry::Field::Subject.bit();
+        // 64 subjects without a byte each.
+        let text = [0, 1, 0, 64, 0, 0];
+        let (mut decoder, mut rows) = (Decoder::new(), Rows::default());
+        let read = decoder.decode_group(&text, entries, subject, &mut (1 << 25), &mut rows);
+        assert_eq!(
+            read.map_err(|error| error.fault),
+            if most { Ok(()) } else { Err(Fault::TooLarge) },
+            "{entries}"
+        );
+    }
+}
+
+/// And of slots' values, each of which takes two.
+#[test]
+fn slots_are_fewer_than_half_of_what_values_may_be() {
+    // 32,767 slots are the most that a shape has room for.
+    for (entries, most) in [(271, true), (272, false)] {
+        let slots = (1 << 15) - 1;
+        let mut templates = vec![1];
+        push(entries, &mut templates);
+        templates.extend([0, 0, 0, 0, 1, 0, b'x']);
+        templates.extend([0; 11]);
+        // One column of decimal numbers, one shape.
+        templates.extend([1, 4, 1, 1, 1, 0]);
+        push(2 * slots, &mut templates);
+        templates.push(0);
+        templates.extend(vec![0; 2 * slots]);
+        // That shape, no words, and zeros; nobody's data.
+        templates.extend([0, 0, 0, 0, 0, 0]);
+        let read = decode(&pad(templates), entries, 1 << 25).map(|_| ());
+        let read = read.map_err(|error| (error.column, error.fault));
+        assert_eq!(read, if most { Ok(()) } else { Err(("payload", Fault::TooLarge)) }, "{entries}");
+    }
+}
+
 /// What a value takes of memory does not depend on how long a row may be.
 #[test]
 fn values_are_fewer_than_the_longest_row_has_bytes() {

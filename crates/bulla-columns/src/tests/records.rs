@@ -214,6 +214,18 @@ fn items_of_a_proof_are_items_at_positions_that_there_are() {
         Items::some(count, items.iter().copied()).map_err(|error| error.fault)
     };
     assert_eq!(some(3, &[(0, b"\0/\0\0"), (2, b"\x01word")]).map(|items| items.len()), Ok(3));
+    // A shape without a slot; and what only all of a block together show: a word before a shape, an order, how many shapes there are.
+    assert_eq!(some(3, &[(0, b"\x01word"), (1, b"\0/b"), (2, b"\0/a")]).map(|items| items.len()), Ok(3));
+    let shapes = (0..1025).map(|position| (position, &b"\0/"[..])).collect::<Vec<_>>();
+    assert_eq!(some(1025, &shapes).map(|items| items.len()), Ok(1025));
+    let longest = [vec![1; 256], [&[0][..], &[b'x'; 512]].concat(), [&[0][..], &[0, 1].repeat(128)].concat()];
+    for item in &longest {
+        assert_eq!(some(1, &[(0, item)]).map(|items| items.len()), Ok(1), "{item:?}");
+    }
+    let longer = [vec![1; 257], [&[0][..], &[b'x'; 513]].concat(), [&[0][..], &[0, 1].repeat(129)].concat()];
+    for item in &longer {
+        assert_eq!(some(1, &[(0, item)]).map(|_| ()), Err(Fault::Range), "{item:?}");
+    }
     for (count, items, fault) in [
         (4093, &[][..], Fault::Range),
         (u64::MAX, &[], Fault::Range),
@@ -222,9 +234,29 @@ fn items_of_a_proof_are_items_at_positions_that_there_are() {
         (3, &[(0, b"")], Fault::Form),
         (3, &[(0, b"\x02word")], Fault::Form),
         (3, &[(0, b"\x01")], Fault::Range),
+        (3, &[(0, b"\0")], Fault::Range),
         (3, &[(0, b"\0/\0")], Fault::Form),
+        (3, &[(0, b"\0/\0\x41")], Fault::Form),
     ] {
         assert_eq!(some(count, items).map(|_| ()), Err(fault), "{items:?}");
+    }
+}
+
+#[test]
+fn a_group_s_first_byte_is_0_or_odd() {
+    let mut decoder = Decoder::new();
+    let mut read = |text: &[u8]| {
+        let read = decoder.decode_group(text, 1, PERSONAL, &mut 1000, &mut Rows::default());
+        read.map_err(|error| error.fault)
+    };
+    // Of an entry without personal fields: six columns of nothing, and six bits that are 0.
+    assert_eq!(read(&[0; 7]), Ok(()));
+    assert_eq!(read(&[1]), Ok(()));
+    assert_eq!(read(&[]), Err(Fault::Truncated));
+    for first in (2..=254).step_by(2) {
+        for rest in [&[][..], &[0; 6], &[0; 7]] {
+            assert_eq!(read(&[&[first][..], rest].concat()), Err(Fault::Form), "{first}");
+        }
     }
 }
 

@@ -365,6 +365,16 @@ fn made_by_hand() -> Vec<Value> {
         ("a bitmap of all", Parts::field(STATUS, &[2, 0, 0b11, 0, 9]), all(base(5).status(9))),
         ("a bitmap of none", Parts::field(STATUS, &[2, 0, 0]), all(base(5))),
         ("a group", Parts::grouped(|_| ()), all(base(5))),
+        (
+            "a group that every entry is in, and a personal field of all others",
+            Parts::grouped(|parts| parts.fields[CLIENT] = vec![1]),
+            all(base(5)),
+        ),
+        (
+            "a group that every entry is in, and a personal field of some others",
+            Parts::grouped(|parts| parts.fields[SUBJECT] = vec![2]),
+            all(base(5)),
+        ),
         ("words", words(|_| ()), vec![row(&base(5).payload("a b x")), row(&base(5).payload("b a y"))]),
         (
             "words in bytes",
@@ -396,6 +406,7 @@ fn made_by_hand() -> Vec<Value> {
     ]
     .into_iter()
     .chain(templates::made_by_hand())
+    .chain(records::made_by_hand().map(|(name, plaintext)| (name, plaintext, all(base(5)))))
     .map(|(name, plaintext, rows)| {
         let rows: Vec<String> = rows.iter().map(|row| hex(row)).collect();
         json!({ "name": name, "plaintext": hex(&plaintext), "rows": rows })
@@ -797,6 +808,14 @@ fn malformed() -> Vec<Value> {
         (
             "groups of an unknown field",
             Parts::grouped(|parts| parts.groups[2] |= 0x80),
+            2,
+            1000,
+            "group",
+            "Form",
+        ),
+        (
+            "groups of a field of the lowest bit that has none",
+            Parts::grouped(|parts| parts.groups[2] |= 0x20),
             2,
             1000,
             "group",

@@ -182,8 +182,9 @@ pub struct Policy {
 /// How much of anything there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients at once, each of which takes two descriptors of the process.
-    pub clients: usize,
+    /// Clients at once, each of which takes two descriptors of the process; where nobody says, [`Limits::CLIENTS`], or as many as
+    /// whoever starts the proxy has descriptors for.
+    pub clients: Option<usize>,
     /// Commands of one client that are not answered yet.
     pub pipeline: usize,
     /// Commands of one transaction.
@@ -235,6 +236,11 @@ impl Config {
         ];
         differences.into_iter().find(|(_, differs)| *differs).map(|(key, _)| key)
     }
+}
+
+impl Limits {
+    /// As many clients there may be at once where nobody says.
+    pub const CLIENTS: usize = 10_000;
 }
 
 impl Policy {

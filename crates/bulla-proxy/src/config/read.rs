@@ -101,14 +101,7 @@ pub(super) fn config(bytes: &[u8]) -> Result<Config, ConfigError> {
             Unfollowable::Close,
         )?,
         workers: given(root.take("workers"), |it| count(it, 1, 256))?,
-        record_values: or(
-            root.take("record_values"),
-            |it| match it.string()? {
-                "off" => Ok(None),
-                _ => it.size_or("\"off\"", 1 << 10..=1 << 20).map(Some),
-            },
-            None,
-        )?,
+        record_values: or(root.take("record_values"), |it| it.size_or_off(1 << 10..=1 << 20), None)?,
         claims: or(root.take("claims"), strings, Vec::new())?,
         metrics: given(root.take("metrics"), socket_address)?,
         default_subject: given(root.take("default_subject"), subject)?,
@@ -309,8 +302,8 @@ fn limits(mut table: Table<'_>) -> Result<Limits, ConfigError> {
     const SECOND: Duration = Duration::from_secs(1);
     const HOUR: Duration = Duration::from_secs(3600);
     let idle = table.take("idle_timeout");
+    let clients = given(table.take("clients"), |it| count(it, 1, 1_000_000))?;
     let mut number = |key, default, least, most| or(table.take(key), |it| count(it, least, most), default);
-    let clients = number("clients", 10_000, 1, 1_000_000)?;
     let pipeline = number("pipeline", 10_000, 1, 1_000_000)?;
     let transaction = number("transaction", 100_000, 1, 1_000_000)?;
     let kept_items = number("kept_items", 4096, 64, 1 << 20)?;
@@ -331,14 +324,7 @@ fn limits(mut table: Table<'_>) -> Result<Limits, ConfigError> {
         learned,
         connect_timeout: time("connect_timeout", 5 * SECOND)?,
         handshake_timeout: time("handshake_timeout", 10 * SECOND)?,
-        idle_timeout: or(
-            idle,
-            |it| match it.string()? {
-                "off" => Ok(None),
-                _ => it.duration_or("\"off\"", SECOND..=24 * HOUR).map(Some),
-            },
-            None,
-        )?,
+        idle_timeout: or(idle, |it| it.duration_or_off(SECOND..=24 * HOUR), None)?,
         drain_timeout: time("drain_timeout", 30 * SECOND)?,
     })
 }

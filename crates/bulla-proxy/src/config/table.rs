@@ -167,33 +167,42 @@ impl<'a> Value<'a> {
 
     /// A number of bytes within bounds, which are whole numbers of KiB.
     pub(super) fn size(&self, bounds: RangeInclusive<u64>) -> Result<usize, ConfigError> {
-        self.size_or("", bounds)
+        self.quantity(&sizes(&bounds), |text| size(text, &bounds))
     }
 
-    /// The same, where something `other` may stand, too.
-    pub(super) fn size_or(&self, other: &str, bounds: RangeInclusive<u64>) -> Result<usize, ConfigError> {
-        let [least, most] = [bounds.start(), bounds.end()].map(|bytes| match bytes {
-            bytes if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-            bytes => format!("{} KiB", bytes >> 10),
-        });
-        let wanted = format!("{}a size from \"{least}\" to \"{most}\"", alternative(other));
-        self.parsed(&wanted, |text| bulla::parse_size(text).filter(|bytes| bounds.contains(&(*bytes as u64))))
+    /// The same; `None` where it is off.
+    pub(super) fn size_or_off(&self, bounds: RangeInclusive<u64>) -> Result<Option<usize>, ConfigError> {
+        self.quantity(&or_off(&sizes(&bounds)), |text| unless_off(text, |text| size(text, &bounds)))
     }
 
     /// A length of time within bounds.
     pub(super) fn duration(&self, bounds: RangeInclusive<Duration>) -> Result<Duration, ConfigError> {
-        self.duration_or("", bounds)
+        self.quantity(&durations(&bounds), |text| duration(text, &bounds))
     }
 
-    /// The same, where something `other` may stand, too.
-    pub(super) fn duration_or(
+    /// The same; `None` where it is off.
+    pub(super) fn duration_or_off(
         &self,
-        other: &str,
         bounds: RangeInclusive<Duration>,
-    ) -> Result<Duration, ConfigError> {
-        let [least, most] = [bounds.start(), bounds.end()].map(|time| bulla::format_age(*time));
-        let wanted = format!("{}a duration from \"{least}\" to \"{most}\"", alternative(other));
-        self.parsed(&wanted, |text| bulla::parse_age(text).ok().filter(|time| bounds.contains(time)))
+    ) -> Result<Option<Duration>, ConfigError> {
+        self.quantity(&or_off(&durations(&bounds)), |text| unless_off(text, |text| duration(text, &bounds)))
+    }
+
+    /// A text that is a number and its unit, which `parse` understands; `wanted` says which those are.
+    fn quantity<T>(&self, wanted: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, ConfigError> {
+        let found = self.value.get_ref();
+        let Some(text) = found.as_str() else {
+            return Err(self.error(wrong_kind(&self.name, found, &format!("a string, {wanted}"))));
+        };
+        if let Some(quantity) = parse(text) {
+            return Ok(quantity);
+        }
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(
+                self.error(format!("`{}` is \"{text}\", without a unit; it may be {wanted}", self.name))
+            );
+        }
+        Err(self.not(text, wanted))
     }
 
     /// That something is wrong with the value.
@@ -228,8 +237,39 @@ fn wrong_kind(name: &str, found: &DeValue<'_>, wanted: &str) -> String {
     format!("`{name}` is {found}; it has to be {wanted}")
 }
 
-fn alternative(other: &str) -> String {
-    if other.is_empty() { String::new() } else { format!("{other} or ") }
+fn size(text: &str, bounds: &RangeInclusive<u64>) -> Option<usize> {
+    bulla::parse_size(text).filter(|bytes| bounds.contains(&(*bytes as u64)))
+}
+
+/// Which sizes are within bounds, and how they are written.
+fn sizes(bounds: &RangeInclusive<u64>) -> String {
+    let [least, most] = [bounds.start(), bounds.end()].map(|bytes| match bytes {
+        bytes if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes => format!("{} KiB", bytes >> 10),
+    });
+    format!("a size from \"{least}\" to \"{most}\": a whole number and its unit, B, KiB, MiB, GiB or TiB")
+}
+
+fn duration(text: &str, bounds: &RangeInclusive<Duration>) -> Option<Duration> {
+    bulla::parse_age(text).ok().filter(|time| bounds.contains(time))
+}
+
+/// Which lengths of time are within bounds, and how they are written.
+fn durations(bounds: &RangeInclusive<Duration>) -> String {
+    let [least, most] = [bounds.start(), bounds.end()].map(|time| bulla::format_age(*time));
+    format!(
+        "a duration from \"{least}\" to \"{most}\": a whole number and its unit, ns, us, ms, s, m (or min), h or d"
+    )
+}
+
+const OFF: &str = "off";
+
+fn or_off(wanted: &str) -> String {
+    format!("\"{OFF}\" or {wanted}")
+}
+
+fn unless_off<T>(text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<Option<T>> {
+    if text == OFF { Some(None) } else { parse(text).map(Some) }
 }
 
 fn list<'a>(words: impl Iterator<Item = &'a &'static str>) -> String {

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests ask systemd's tools")]
 
 use super::*;
-use crate::config::{Config, EXAMPLE};
+use crate::config::{Config, EXAMPLE, Limits};
 use std::process::Command;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn the_service_is_one_for_the_defaults() {
     let stop: u64 = unit("TimeoutStopSec").strip_suffix('s').unwrap().parse().unwrap();
     assert!(Duration::from_secs(stop) >= 2 * config.limits.drain_timeout);
     let descriptors: usize = unit("LimitNOFILE").parse().unwrap();
-    assert!(descriptors > 2 * config.limits.clients + 1000);
+    assert!(descriptors > 2 * Limits::CLIENTS + 1000);
     // The places that the example names for what it has none by default.
     for named in ["/run/bulla/proxy.sock", "/etc/bulla/proxy.pem"] {
         assert!(EXAMPLE.contains(named), "{named}");

@@ -14,8 +14,11 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 /// Headers of both versions, and which address each says.
-const HEADERS: [(&[u8], &str); 2] =
-    [(b"PROXY TCP4 192.0.2.7 192.0.2.1 4711 6379\r\n", "192.0.2.7:4711"), (V2, "192.0.2.9:256")];
+const HEADERS: [(&[u8], &str); 3] = [
+    (b"PROXY TCP4 192.0.2.7 192.0.2.1 4711 6379\r\n", "192.0.2.7:4711"),
+    (b"PROXY TCP6 ::ffff:192.0.2.8 ::1 4711 6379\r\n", "192.0.2.8:4711"),
+    (V2, "192.0.2.9:256"),
+];
 
 #[test]
 fn with_tls_the_header_of_a_configured_peer_stands_before_it() {

@@ -73,6 +73,11 @@ pub fn open_proof(
     Ok(opened)
 }
 
+/// The most bytes that the groups of a file of so many may hold.
+pub(crate) fn most_opened(length: usize) -> usize {
+    length.saturating_mul(TIMES).max(MAX_ROW)
+}
+
 /// Opens the groups of one frame after the other, reusing its working memory.
 struct Opener {
     decoder: Decoder,
@@ -98,7 +103,7 @@ enum Source {
 
 impl Opener {
     fn new(length: usize) -> Self {
-        let limit = length.saturating_mul(TIMES).max(MAX_ROW);
+        let limit = most_opened(length);
         let (pieces, rows) = (Rows::default(), Rows::default());
         Opener { decoder: Decoder::new(), pieces, rows, order: Vec::new(), limit, left: limit }
     }
@@ -107,8 +112,13 @@ impl Opener {
     fn open(&mut self, frame: &DisclosedFrame) -> Result<()> {
         self.rows.clear();
         self.order.clear();
-        let mut declared = declared(frame);
         let has_secret = frame.units().iter().any(|unit| with_secret(unit).is_some());
+        // Where nothing is opened, nobody looks how long the rows of the file are together.
+        let mut declared = match has_secret {
+            true => declared(frame)
+                .ok_or_else(|| in_frame(frame, "its entries take more than it has declared for them"))?,
+            false => 0,
+        };
         if has_secret {
             let items = frame.items().iter().map(|item| (item.position, &item.bytes[..]));
             let items = Items::some(frame.item_count(), items);
@@ -190,11 +200,11 @@ fn with_secret(unit: &DisclosedUnit) -> Option<(&DisclosedGroup, &GroupSecret)> 
     Some((group, group.secret.as_ref()?))
 }
 
-/// What the personal fields of a frame's entries can take, by the commitment.
-fn declared(frame: &DisclosedFrame) -> usize {
+/// What the personal fields of a frame's entries can take, by the commitment; `None` where the rows in the file take more already.
+fn declared(frame: &DisclosedFrame) -> Option<usize> {
     let rows = frame.units().iter().flat_map(DisclosedUnit::entries);
     let shared = rows.map(|entry| entry.row.len() + ROW_OVERHEAD).sum();
-    (1_usize << frame.commitment().content_log2).saturating_sub(shared)
+    (1_usize << frame.commitment().content_log2).checked_sub(shared)
 }
 
 /// Why a group is not opened.

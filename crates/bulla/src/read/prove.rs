@@ -4,6 +4,7 @@
 
 mod disclose;
 
+use crate::read::opened_proof::most_opened;
 use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
@@ -62,19 +63,20 @@ impl Reader {
     /// where the keys are at hand.
     ///
     /// # Errors
-    /// `Refused` where no entry meets the query, and `Tampered` where that cannot be told, since keys are lost; otherwise as
-    /// [`Reader::read`].
+    /// `Refused` where no entry meets the query (`Tampered` where that cannot be told, since keys are lost), and where what the groups
+    /// hold is more than a file of its length is trusted with, so that nobody would open it; otherwise as [`Reader::read`].
     pub fn prove(&self, query: &Query) -> Result<Proven> {
         let reading = self.reading()?;
-        let (mut frames, mut others) = (Vec::<DisclosedFrame>::new(), Vec::new());
+        let (mut frames, mut others, mut opened) = (Vec::<DisclosedFrame>::new(), Vec::new(), 0);
         let of_block = |matches: &Matches<'_>| {
             let Matches { opener, commitment, rows, .. } = matches;
-            let frame = disclose::disclose(opener, commitment, rows);
-            frame.map(|frame| (disclose::others(&frame, rows), frame))
+            let frame = disclose::disclose(opener, commitment, rows)?;
+            Ok((disclose::others(&frame, rows), disclose::opened_length(opener, &frame), frame))
         };
         let read = reading.read(query, Delivery::Discardable, of_block, |disclosed| {
-            let (others_of_block, frame) = disclosed?;
+            let (others_of_block, opened_of_block, frame): (Vec<u64>, usize, _) = disclosed?;
             others.extend(others_of_block);
+            opened += opened_of_block;
             frames.push(frame);
             Ok(())
         })?;
@@ -94,7 +96,17 @@ impl Reader {
         let withheld = all().filter(closed).map(entries_of).sum();
         let proof =
             Proof::new(&reading.manifest.snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
-        Ok(Proven { text: proof.render(), units, entries, others, withheld, read, unsigned })
+        let text = proof.render();
+        let most = most_opened(text.len());
+        if opened > most {
+            let message = format!(
+                "the proof would be a file of {} bytes that opens to {opened}, and whoever checks one trusts it with {most} at most: \
+                 prove fewer entries at a time",
+                text.len()
+            );
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        Ok(Proven { text, units, entries, others, withheld, read, unsigned })
     }
 
     /// Proves that the log holds the event in this frame: of an erasure, its certificate.

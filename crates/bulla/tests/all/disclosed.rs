@@ -164,6 +164,25 @@ fn a_block_holds_no_more_than_it_declared() {
     }
 }
 
+/// An entry without personal fields takes nothing of what its group holds.
+#[test]
+fn rows_of_a_file_are_held_against_what_their_block_declared_where_a_group_is_opened() {
+    // Each takes 12 bytes, and 4: 64 of them are all that there may be, and one byte is too many.
+    for (operation, fits) in [("x", true), ("xy", false)] {
+        let mut groups = groups(&[64], b"");
+        groups[0].entries[63].row = encode(&Entry { operation, time: Some(0), ..Entry::default() });
+        let secret = groups[0].secret.clone().unwrap();
+        groups[0].ciphertext = vec![0, 0, 0];
+        apply_key_stream(&secret.key().key, &mut groups[0].ciphertext);
+        let opened = open_proof(&prove(groups.clone(), 10).verify(None).unwrap(), |_| Ok(()));
+        assert_eq!(opened.is_ok(), fits, "{opened:?}");
+        // Where none is opened, nobody looks.
+        groups[0].secret = None;
+        let opened = open_proof(&prove(groups, 10).verify(None).unwrap(), |_| Ok(())).unwrap();
+        assert_eq!(opened, Opened { entries: 64, withheld: 64 });
+    }
+}
+
 #[test]
 fn a_file_holds_no_more_than_its_length_is_trusted_with() {
     let longest = vec![b'x'; MAX_STRING];

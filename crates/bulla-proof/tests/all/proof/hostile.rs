@@ -4,7 +4,8 @@ use super::world::{World, encode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulla_proof::commitment::{Commitment, MAX_CONTENT_LOG2};
-use bulla_proof::{Entry, HashId, ProofFile, varint};
+use bulla_proof::unit::{KIND_GROUP, KIND_ROW};
+use bulla_proof::{DisclosedUnit, Entry, HashId, ProofFile, varint};
 use bulla_testkit::allocator::most_held_here;
 use proptest::prelude::*;
 
@@ -58,76 +59,112 @@ fn honest_files_stay_within_the_bounds() {
     assert!(read_within_bounds(large.proof(&[(1, &[1])]).render().as_bytes(), &large));
 }
 
-/// Every integer of a disclosure at its largest, and just past what follows it.
-#[test]
-fn no_claim_is_believed() {
-    let world = World::new(HashId::Sha256, &[5]);
-    // The most units that a commitment may have.
+/// A part of what a frame discloses.
+enum Part {
+    Integer(u64),
+    Bytes(Vec<u8>),
+}
+
+/// What a frame discloses of one unit, up to the hashes of its tree.
+fn parts(unit: &DisclosedUnit, first_entry: u64) -> Vec<Part> {
+    let kind = if unit.group().is_some() { KIND_GROUP } else { KIND_ROW };
+    let head = [&[kind], &unit.salt[..]].concat();
+    let mut parts = vec![Part::Integer(1), Part::Integer(unit.position), Part::Bytes(head)];
+    if let Some(group) = unit.group() {
+        parts.push(Part::Bytes(group.personal.to_le_bytes().to_vec()));
+        parts.push(Part::Integer(group.entries.len() as u64));
+    }
+    let mut least = first_entry;
+    for entry in unit.entries() {
+        parts.push(Part::Integer(entry.number - least));
+        parts.push(Part::Integer(entry.row.len() as u64));
+        parts.push(Part::Bytes(entry.row.clone()));
+        least = entry.number + 1;
+    }
+    if let Some(group) = unit.group() {
+        parts.push(Part::Integer(group.subjects.len() as u64));
+        let mut least = 0;
+        for subject in &group.subjects {
+            parts.push(Part::Integer(subject - least));
+            least = subject + 1;
+        }
+        parts.push(Part::Integer(group.ciphertext.len() as u64));
+        let secret = group.secret.as_ref().unwrap().as_bytes();
+        parts.push(Part::Bytes([&group.ciphertext, &group.commitment.as_bytes()[..], &[1], secret].concat()));
+    }
+    // No common items, and none of them disclosed.
+    parts.extend([Part::Integer(0), Part::Integer(0)]);
+    parts
+}
+
+/// These parts, with other integers in some places.
+fn written(parts: &[Part], others: &[(usize, u64)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (place, part) in parts.iter().enumerate() {
+        let other = others.iter().find(|(at, _)| *at == place).map(|(_, other)| *other);
+        match part {
+            Part::Integer(integer) => varint::push(other.unwrap_or(*integer), &mut out),
+            Part::Bytes(bytes) => out.extend_from_slice(bytes),
+        }
+    }
+    out
+}
+
+/// Every integer of what is disclosed of a unit at its largest, and just past what follows it, by itself and beside the next one: only what
+/// is so is proven.
+fn no_claim_of_a_unit_is_believed(world: &World, position: usize) {
+    let honest = world.proof(&[(1, &[position])]).render();
+    let (_, honest) = honest.split_once("\nextra ").unwrap();
+    let (disclosure, lines) = honest.split_once('\n').unwrap();
+    let disclosure = STANDARD.decode(disclosure).unwrap();
     let sound = &world.frames[1].commitment;
+    // The most units that a commitment may have.
     let large =
         Commitment { content_log2: MAX_CONTENT_LOG2, entries: 1 << 21, units: 1 << 21, ..sound.clone() };
     large.check().unwrap();
-    let unit = |distance: u64, entry: u64, length: u64, row: &[u8]| {
-        let mut out = Vec::new();
-        varint::push(distance, &mut out);
-        out.extend_from_slice(&[0, 1]);
-        out.extend_from_slice(&[3; 16]);
-        varint::push(entry, &mut out);
-        varint::push(length, &mut out);
-        out.extend_from_slice(row);
-        out
-    };
-    let row = &super::world::entry(&world.frames[1].units[0]).row[..];
-    let fits = row.len() as u64;
+    let parts = parts(&world.frames[1].units[position], sound.first_entry);
+    let told = [&[1][..], &sound.encode(), &written(&parts, &[])].concat();
+    let nodes = disclosure.strip_prefix(&told[..]).expect("that is what is disclosed");
+    let integers = parts.iter().enumerate().filter_map(|(place, part)| match part {
+        Part::Integer(integer) => Some((place, *integer)),
+        Part::Bytes(_) => None,
+    });
+    let integers = integers.collect::<Vec<_>>();
+    const CLAIMS: [u64; 15] =
+        [0, 1, 2, 5, 6, 15, 16, 64, 65, (1 << 21) - 1, 1 << 21, (1 << 21) + 1, 1 << 32, 1 << 63, u64::MAX];
     for commitment in [sound, &large] {
-        for count in [0, 1, 2, 5, 6, (1 << 21) - 1, 1 << 21, 1 << 32, u64::MAX] {
-            for distance in [0, 4, 5, (1 << 21) - 1, 1 << 21, u64::MAX] {
-                for (entry, length) in
-                    [(0, fits), (u64::MAX, fits), (0, fits + 1), (0, 1 << 32), (0, 1 << 63), (0, u64::MAX)]
-                {
-                    let mut disclosure = [&[1][..], &commitment.encode()].concat();
-                    varint::push(count, &mut disclosure);
-                    disclosure.extend_from_slice(&unit(distance, entry, length, row));
-                    for header in [SINGLE, MULTI] {
-                        assert!(!read_within_bounds(&file(header, &disclosure, "index 1\n", &world), &world));
-                    }
+        let is_proven = |claims: &[(usize, u64)]| {
+            let claimed = [&[1][..], &commitment.encode(), &written(&parts, claims), nodes].concat();
+            [SINGLE, MULTI].map(|header| {
+                let file = format!("{header}\nextra {}\n{lines}", STANDARD.encode(&claimed));
+                read_within_bounds(file.as_bytes(), world)
+            })
+        };
+        let is_so =
+            |claims: &[(usize, u64)]| commitment == sound && claims.iter().all(|it| integers.contains(it));
+        assert_eq!(is_proven(&[]), [is_so(&[]), false]);
+        for (at, &(place, _)) in integers.iter().enumerate() {
+            for claim in CLAIMS {
+                let one = (place, claim);
+                assert_eq!(is_proven(&[one]), [is_so(&[one]), false], "{one:?}");
+                let Some(&(next, _)) = integers.get(at + 1) else { continue };
+                for both in CLAIMS.map(|other| [one, (next, other)]) {
+                    assert_eq!(is_proven(&both), [is_so(&both), false], "{both:?}");
                 }
             }
         }
     }
 }
 
-/// Every integer of a group at its largest, and just past what follows it.
+#[test]
+fn no_claim_of_a_row_is_believed() {
+    no_claim_of_a_unit_is_believed(&World::new(HashId::Sha256, &[5]), 0);
+}
+
 #[test]
 fn no_claim_of_a_group_is_believed() {
     let world = World::with_groups(HashId::Sha256, &[9], super::world::row, super::world::mixed);
-    let sound = &world.frames[1].commitment;
-    let large =
-        Commitment { content_log2: MAX_CONTENT_LOG2, entries: 1 << 21, units: 1 << 21, ..sound.clone() };
-    large.check().unwrap();
-    let group = world.frames[1].units[1].group().unwrap();
-    let entry = &group.entries[0];
-    let claims = [0, 1, 2, 15, 16, 64, 65, 1 << 21, (1 << 21) + 1, 1 << 32, 1 << 63, u64::MAX];
-    // Count, number and length of entries; count and number of subjects; length of the ciphertext.
-    let honest = [1, 1, entry.row.len() as u64, 1, 0, group.ciphertext.len() as u64];
-    for commitment in [sound, &large] {
-        for (claim, at) in claims.into_iter().flat_map(|claim| (0..honest.len()).map(move |at| (claim, at))) {
-            let mut told = honest;
-            told[at] = claim;
-            let mut disclosure = [&[1][..], &commitment.encode(), &[1, 1, 1, 1], &[3; 16]].concat();
-            disclosure.extend_from_slice(&group.personal.to_le_bytes());
-            let (shared, rest) = told.split_at(3);
-            shared.iter().for_each(|&integer| varint::push(integer, &mut disclosure));
-            disclosure.extend_from_slice(&entry.row);
-            rest.iter().for_each(|&integer| varint::push(integer, &mut disclosure));
-            disclosure.extend_from_slice(&group.ciphertext);
-            disclosure.extend_from_slice(group.commitment.as_bytes());
-            disclosure.push(0);
-            for header in [SINGLE, MULTI] {
-                assert!(!read_within_bounds(&file(header, &disclosure, "index 1\n", &world), &world));
-            }
-        }
-    }
+    no_claim_of_a_unit_is_believed(&world, 1);
 }
 
 #[test]

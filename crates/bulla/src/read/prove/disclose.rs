@@ -61,6 +61,15 @@ pub(super) fn others(frame: &DisclosedFrame, rows: &[u32]) -> Vec<u64> {
     others
 }
 
+/// How many bytes the personal fields take in the rows of the groups that `frame` opens, of the block that was opened last.
+pub(super) fn opened_length(opener: &BlockOpener, frame: &DisclosedFrame) -> usize {
+    let first = frame.commitment().first_entry;
+    let opened = |unit: &&DisclosedUnit| unit.group().is_some_and(|group| group.secret.is_some());
+    let entries = frame.units().iter().filter(opened).flat_map(DisclosedUnit::entries);
+    let row = |number: u64| usize::try_from(number - first).unwrap_or(usize::MAX);
+    entries.map(|entry| opener.rows()[row(entry.number)].len() - entry.row.len()).sum()
+}
+
 fn disclose_group(opener: &BlockOpener, commitment: &Commitment, group: usize) -> DisclosedGroup {
     let content = opener.groups().content(group);
     DisclosedGroup {
