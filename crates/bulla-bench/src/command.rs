@@ -55,7 +55,8 @@ pub(crate) fn program() -> Result<PathBuf, Failure> {
     })
 }
 
-fn finish(command: &mut Command) -> Result<(), Failure> {
+/// Runs a command, which has to end well.
+pub(crate) fn finish(command: &mut Command) -> Result<(), Failure> {
     let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}").into()) }
 }

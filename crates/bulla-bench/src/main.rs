@@ -11,9 +11,11 @@ mod erase;
 mod feed;
 mod integrity;
 mod knobs;
+mod languages;
 mod latency;
 mod layout;
 mod limits;
+mod load;
 mod machine;
 mod measure;
 mod outcome;
@@ -38,6 +40,7 @@ use results::Results;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use suite::languages::Chosen;
 use suite::proxy::{Loads, Roles};
 use trial::{Task, Trial};
 
@@ -89,12 +92,19 @@ enum Command {
     Proxy(Proxy),
     /// GDPRbench's roles before a Redis server, directly and through the proxy
     Gdprbench(Gdprbench),
-    /// All but the proxy, and whether Bulla reaches what it is meant to
+    /// C, C++, Python and several processes against the same in Rust
+    Languages(Languages),
+    /// All but the proxy and languages, and whether Bulla reaches what it is meant to
     All(All),
     /// Print and plot results that were written with --json
     Report(Report),
     #[command(hide = true)]
     Trial { trial: String, directory: PathBuf },
+    #[command(hide = true)]
+    Language {
+        #[command(subcommand)]
+        program: languages::Program,
+    },
 }
 
 #[derive(clap::Args)]
@@ -160,6 +170,15 @@ struct Gdprbench {
 
     #[command(flatten)]
     setup: Setup,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+#[derive(clap::Args)]
+struct Languages {
+    #[command(flatten)]
+    chosen: Chosen,
 
     #[command(flatten)]
     session: Session,
@@ -238,11 +257,19 @@ impl Command {
                 let cases = suite::proxy::gdprbench(&roles, &setup.resolved()?);
                 session.before_a_server().run(cases)
             }
+            Command::Languages(Languages { chosen, session }) => {
+                let (cases, not_measured) = chosen.cases()?;
+                session.run_all(cases, claims::languages::check, not_measured)
+            }
             Command::All(all) => all.run(),
             Command::Report(report) => report.run(),
             Command::Trial { trial, directory } => {
                 let outcome = serde_json::from_str::<Trial>(&trial)?.run(&directory)?;
                 println!("{}", serde_json::to_string(&outcome)?);
+                Ok(())
+            }
+            Command::Language { program } => {
+                println!("{}", serde_json::to_string(&program.run()?)?);
                 Ok(())
             }
         }
@@ -283,7 +310,17 @@ impl Session {
     }
 
     /// Runs cases and makes claims about them.
-    fn run_and(self, mut cases: Vec<Case>, claims: fn(&[Case]) -> Vec<Claim>) -> Result<(), Failure> {
+    fn run_and(self, cases: Vec<Case>, claims: fn(&[Case]) -> Vec<Claim>) -> Result<(), Failure> {
+        self.run_all(cases, claims, Vec::new())
+    }
+
+    /// The same, and tells what cannot be measured.
+    fn run_all(
+        self,
+        mut cases: Vec<Case>,
+        claims: fn(&[Case]) -> Vec<Claim>,
+        not_measured: Vec<String>,
+    ) -> Result<(), Failure> {
         const ROUNDS: u16 = 5;
         // A file that cannot be written is found out before an hour of measuring, not after.
         if let Some(file) = &self.json {
@@ -305,6 +342,7 @@ impl Session {
             rounds,
             claims: claims(&cases),
             cases,
+            not_measured,
         };
         if let Some(file) = &self.json {
             fs::write(file, serde_json::to_string_pretty(&results)? + "\n")?;

@@ -16,4 +16,7 @@ pub(crate) struct Results {
     pub(crate) rounds: usize,
     pub(crate) cases: Vec<Case>,
     pub(crate) claims: Vec<Claim>,
+    /// What was to be measured and could not be, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_measured: Vec<String>,
 }

@@ -2,12 +2,12 @@
 
 use crate::baseline::{conventional, sqlite};
 use crate::knobs::Knobs;
+use crate::load::Load;
 use crate::outcome::{Failure, Outcome};
 use crate::proxied::{
     self, gdprbench::Asked, latency::Latency as ProxyLatency, memory::Memory, throughput::Throughput,
 };
-use crate::{access, append, command, erase, integrity, latency, limits, slow};
-use bulla_workload::Workload;
+use crate::{access, append, command, erase, integrity, languages, latency, limits, slow};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -46,26 +46,8 @@ pub(crate) enum Task {
     ProxyMemory(Memory),
     /// A role of GDPRbench asks a server, through the proxy or not.
     Gdprbench(Asked),
-}
-
-/// A workload, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub(crate) struct Load(pub(crate) Workload);
-
-impl From<Load> for String {
-    fn from(load: Load) -> String {
-        load.0.name().to_owned()
-    }
-}
-
-impl TryFrom<String> for Load {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        let found = Workload::ALL.into_iter().find(|workload| workload.name() == name);
-        found.map(Load).ok_or_else(|| format!("there is no workload `{name}`"))
-    }
+    /// Bulla from another language or process, or what that is compared with.
+    Language(languages::Run),
 }
 
 /// A run that is to be done.
@@ -109,6 +91,7 @@ impl Trial {
             Task::ProxyLatency(run) => proxied::latency::run(run, directory),
             Task::ProxyMemory(run) => proxied::memory::run(run, directory),
             Task::Gdprbench(asked) => proxied::gdprbench::run(asked, directory),
+            Task::Language(run) => languages::run(run, directory),
         }
     }
 }

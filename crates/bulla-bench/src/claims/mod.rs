@@ -1,5 +1,6 @@
 //! What Bulla is meant to reach, against what was measured.
 
+pub(crate) mod languages;
 pub(crate) mod proxy;
 
 use crate::contest::{Case, Contender};

@@ -19,6 +19,7 @@ mod way;
 
 pub(crate) use audited::{Audit, ReplyMode, Rule};
 pub(crate) use load::CONNECTIONS;
+pub(crate) use process::Running;
 pub(crate) use setup::Setup;
 pub(crate) use way::Way;
 

@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that ends with this, at the latest.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
 }
 
 impl Running {
-    pub(super) fn start(command: &mut Command) -> Result<Self, Failure> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self, Failure> {
         let child = command
             .spawn()
             .map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()))?;
         Ok(Running { child })
     }
 
-    pub(super) fn child(&mut self) -> &mut Child {
+    pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
@@ -49,7 +49,7 @@ impl Running {
     }
 
     /// Asks it to end; how it did.
-    pub(super) fn end(&mut self) -> Result<ExitStatus, Failure> {
+    pub(crate) fn end(&mut self) -> Result<ExitStatus, Failure> {
         let id = Pid::from_child(&self.child);
         kill_process(id, Signal::TERM)?;
         Ok(self.child.wait()?)

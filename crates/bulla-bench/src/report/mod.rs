@@ -1,6 +1,7 @@
 //! Results for people: tables and plots.
 
 mod format;
+mod languages;
 mod plots;
 mod proxied;
 mod readme;

@@ -1,9 +1,11 @@
 //! Results as pictures.
 
 use super::format::{short, time, trimmed, whole};
+use super::languages::is_here;
 use super::svg::{Anchor, COLOURS, Picture, Scale};
 use super::tables::{STAGES, is_append, stages_of};
 use crate::contest::Case;
+use crate::languages::APPENDED;
 use crate::measure::figure;
 use crate::outcome::{Failure, Outcome};
 use crate::results::Results;
@@ -39,6 +41,11 @@ pub(crate) fn plot(results: &Results, directory: &Path) -> Result<(), Failure> {
         (
             "proxy-latency",
             latency(results, "proxy", "Latency of a command at half load of haproxy, by percentile"),
+        ),
+        ("languages", ways(results)),
+        (
+            "batches",
+            latency(results, APPENDED, "Latency of a batch of 4096 entries at saturation, by percentile"),
         ),
     ];
     for (name, plot) in plots {
@@ -97,6 +104,35 @@ fn bars(cases: &[&Case], title: &str, figure: &str, mark: Option<(&str, &str)>) 
     Some(picture.finish())
 }
 
+/// A bar for each way of each case of languages, on a logarithmic scale.
+fn ways(results: &Results) -> Option<String> {
+    let cases = results.cases.iter().filter(|case| is_here(case)).collect::<Vec<_>>();
+    let runs = || cases.iter().flat_map(|case| &case.contenders);
+    let scale = Scale::over(runs().filter_map(|run| run.median(figure::RATE)), LEFT, LENGTH - 140.0)?;
+    let height = TOP + cases.iter().map(|case| group_height(case)).sum::<f64>() + 30.0;
+    let mut picture = Picture::new(WIDTH, height, "Entries a second, from other languages and processes");
+    for tick in scale.ticks() {
+        picture.stroke((scale.at(tick), TOP - 4.0), (scale.at(tick), height - 26.0), "grid");
+        picture.text(scale.at(tick), height - 10.0, &trimmed(&short(tick)), Anchor::Middle);
+    }
+    let mut y = TOP;
+    for case in cases {
+        let bottom = y + group_height(case) - GAP;
+        picture.text(LEFT - 8.0, f64::midpoint(y, bottom) + 4.0, &case.name, Anchor::End);
+        for (run, colour) in case.contenders.iter().zip(COLOURS) {
+            if let Some(value) = run.median(figure::RATE) {
+                let (end, about) = (scale.at(value), format!("{}: {}", run.name, short(value)));
+                picture.bar(LEFT, y, end - LEFT, BAR, colour, &format!("{}, {about}", case.name));
+                picture.text(end + 5.0, y + BAR - 3.0, &about, Anchor::Start);
+            }
+            y += BAR;
+        }
+        y = bottom + GAP;
+    }
+    picture.stroke((LEFT, TOP - 4.0), (LEFT, height - 26.0), "axis");
+    Some(picture.finish())
+}
+
 fn group_height(case: &Case) -> f64 {
     BAR * case.contenders.len() as f64 + GAP
 }
@@ -146,7 +182,12 @@ fn latency(results: &Results, kind: &str, title: &str) -> Option<String> {
             let middle = |round: &&Outcome| round.get(&format!("{kind}_p50_ns")).unwrap_or_default();
             rounds.sort_by(|one, other| middle(one).total_cmp(&middle(other)));
             if let Some(round) = rounds.get(rounds.len() / 2) {
-                curves.extend(round.latencies.iter().map(|(kind, points)| (case, kind, points)));
+                // Of a case with one contender that goes without saying.
+                let name = match case.contenders.len() {
+                    1 => case.name.clone(),
+                    _ => format!("{}, {}", case.name, run.name),
+                };
+                curves.extend(round.latencies.iter().map(|(kind, points)| (name.clone(), kind, points)));
             }
         }
     }
@@ -176,7 +217,7 @@ fn latency(results: &Results, kind: &str, title: &str) -> Option<String> {
     let mut labels = Vec::new();
     let mut colours = COLOURS.iter().cycle();
     let mut colour = COLOURS[0];
-    for (case, kind, points) in &curves {
+    for (name, kind, points) in &curves {
         // What is only there to compare with has the colour of what is compared.
         let dashed = kind.starts_with("copy");
         if !dashed {
@@ -188,7 +229,7 @@ fn latency(results: &Results, kind: &str, title: &str) -> Option<String> {
             dashed,
         );
         let last = points.last().map_or(BOTTOM, |(_, value)| up.at(*value));
-        labels.push((last + 4.0, format!("{}: {kind}", case.name)));
+        labels.push((last + 4.0, format!("{name}: {kind}")));
     }
     labels.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut free = TOP;

@@ -106,12 +106,14 @@ pub(super) fn gdprbench(results: &Results, out: &mut String) {
     }
 }
 
-fn spread(run: &Contender, figure: &str) -> String {
+/// How far the rounds lie apart: half of that, in percent of the median.
+pub(super) fn spread(run: &Contender, figure: &str) -> String {
     let spread = run.summary.get(figure);
     spread.map_or_else(String::new, |all| format!("{:.0}", (all.most - all.least) / 2.0 / all.median * 100.0))
 }
 
-fn against(case: &Case, run: &Contender, other: &str, figure: &str) -> String {
+/// A figure against that of another contender, round by round.
+pub(super) fn against(case: &Case, run: &Contender, other: &str, figure: &str) -> String {
     let ratio = case.ratio(&run.name, other, figure).filter(|_| run.name != other);
     cell(ratio.map(|ratio| ratio.median), |ratio| format!("{ratio:.2}x"))
 }

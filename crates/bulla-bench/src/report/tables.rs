@@ -1,15 +1,16 @@
 //! All results as text: appends beside what was published and what the machine can do, then the rest, then the claims.
 
 use super::format::{short, whole};
-use super::proxied;
 use super::table::{Table, cell};
+use super::{languages, proxied};
 use crate::claims::Claim;
 use crate::contest::{Case, Contender};
+use crate::load::Load;
 use crate::measure::figure;
 use crate::published::{INTEGRITY, PUBLISHED, Published};
 use crate::results::Results;
 use crate::suite::{CONVENTIONAL, name};
-use crate::trial::{Load, Task};
+use crate::trial::Task;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -40,11 +41,14 @@ pub(crate) fn text(results: &Results) -> String {
     stages(results, &mut out);
     proxied::throughput(results, &mut out);
     proxied::gdprbench(results, &mut out);
-    let has_a_table = |case: &Case| is_append(case) || is_limit(case) || proxied::is_here(case);
+    languages::languages(results, &mut out);
+    let has_a_table =
+        |case: &Case| is_append(case) || is_limit(case) || proxied::is_here(case) || languages::is_here(case);
     for case in results.cases.iter().filter(|case| !has_a_table(case)) {
         others(case, &mut out);
     }
     claims(results, &mut out);
+    results.not_measured.iter().for_each(|what| out.push_str(&format!("not measured: {what}\n")));
     out
 }
 

@@ -1,11 +1,13 @@
 //! The cases of each command.
 
+pub(crate) mod languages;
 pub(crate) mod proxy;
 
 use crate::baseline::sqlite::Scheme;
 use crate::contest::{Case, Contender};
 use crate::knobs::{Effort, Knobs, Mode, Switch};
-use crate::trial::{Load, Task, Trial};
+use crate::load::Load;
+use crate::trial::{Task, Trial};
 use bulla_workload::Workload;
 use std::path::{Path, PathBuf};
 

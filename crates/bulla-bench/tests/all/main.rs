@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod languages;
 mod proxied;
 
 use bulla_workload::Workload;

@@ -14,21 +14,23 @@ const TABLE: [&str; 5] =
 /// The command, which is another crate's: built here with this crate's profile, so that no run is against one that is missing or old.
 pub(crate) fn bulla() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let bench = Path::new(env!("CARGO_BIN_EXE_bulla-bench"));
-        let folder = bench.parent().unwrap();
-        let profile = match folder.file_name().unwrap().to_str().unwrap() {
-            "debug" => "dev",
-            other => other,
-        };
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "bulla-cli", "--bin", "bulla", "--profile", profile]);
-        let built =
-            cargo.current_dir(env!("CARGO_MANIFEST_DIR")).arg("--target-dir").arg(folder.parent().unwrap());
-        let built = built.output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        folder.join("bulla")
-    })
+    BUILT.get_or_init(|| build(&["bulla-cli", "--bin", "bulla"]).join("bulla"))
+}
+
+/// Builds a package beside the tool; the folder that both are in.
+pub(crate) fn build(package: &[&str]) -> &'static Path {
+    let folder = Path::new(env!("CARGO_BIN_EXE_bulla-bench")).parent().unwrap();
+    let profile = match folder.file_name().unwrap().to_str().unwrap() {
+        "debug" => "dev",
+        other => other,
+    };
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--profile", profile, "--package"]).args(package);
+    let built =
+        cargo.current_dir(env!("CARGO_MANIFEST_DIR")).arg("--target-dir").arg(folder.parent().unwrap());
+    let built = built.output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    folder
 }
 
 /// A program that is the proxy but for what these lines of a shell do first, which know it as `$bulla` and its configuration as `$2`.
