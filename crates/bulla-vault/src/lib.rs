@@ -118,6 +118,8 @@ pub enum Access {
 pub struct Vault {
     shared: Arc<Shared>,
     access: Access,
+    /// Whether this handle wrote, and writes no more.
+    has_ended: AtomicBool,
 }
 
 /// What the handles of a process share.
@@ -254,6 +256,9 @@ impl Vault {
     fn check_writable(&self) -> Result<()> {
         self.check_owner()?;
         match self.access {
+            Access::Write if self.has_ended.load(Ordering::Acquire) => {
+                Err(Error::new(ErrorKind::Closed, "the log that wrote to this vault was closed"))
+            }
             Access::Write => Ok(()),
             Access::Read => Err(Error::new(ErrorKind::Refused, "the vault is open for reading only")),
         }
@@ -265,13 +270,21 @@ fn foreign() -> Error {
     Error::new(ErrorKind::Closed, "the vault belongs to the process that opened it, not to its child")
 }
 
-impl Drop for Vault {
-    fn drop(&mut self) {
+impl Vault {
+    /// Has this handle write no more, so that another may. Whoever looks up with it still can.
+    pub fn end_writing(&self) {
         // In a forked child somebody who is not there may hold the lock.
-        if self.access == Access::Write && self.shared.database.is_ours() {
+        let wrote = self.access == Access::Write && self.shared.database.is_ours();
+        if wrote && !self.has_ended.swap(true, Ordering::AcqRel) {
             self.shared.detach();
             self.shared.writing.store(false, Ordering::Release);
         }
+    }
+}
+
+impl Drop for Vault {
+    fn drop(&mut self) {
+        self.end_writing();
     }
 }
 

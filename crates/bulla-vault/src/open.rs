@@ -139,7 +139,7 @@ impl Vault {
             let message = format!("{} is open for writing in this process already", shared.database.name());
             return Err(Error::new(ErrorKind::Locked, message));
         }
-        let vault = Vault { shared, access };
+        let vault = Vault { shared, access, has_ended: AtomicBool::new(false) };
         if access == Access::Write {
             directory::require_blocks(&canonical)?;
         }

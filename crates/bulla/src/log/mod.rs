@@ -33,12 +33,14 @@ use crate::keys::{default_keys, digest};
 use crate::write::engine::{Directories, Engine};
 use crate::write::recover::Recovery;
 use crate::write::telemetry::Telemetry;
+use crate::write::telling;
 use bulla_crypto::environment::Environment;
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use bulla_vault::ReplicaState;
 use std::fmt::{self, Debug};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -385,7 +387,8 @@ impl Log {
     /// attempts at what fails are cut short as [`Closing::announce`] says.
     ///
     /// # Errors
-    /// The failure that kept anything from being committed.
+    /// The failure that kept anything from being committed. `Invalid` where what is told of a receipt ([`Receipt::when_durable`]) calls
+    /// this: a thread of its own then closes the log, as where the log is dropped there.
     pub fn close(mut self) -> Result<()> {
         self.shut()
     }
@@ -445,6 +448,9 @@ impl Log {
             return Ok(());
         }
         check_owner(self.owner)?;
+        if self.threads.is_some() && telling::is_telling() {
+            return self.shut_elsewhere();
+        }
         self.engine.back_off.announce_close();
         // First, because what it does for others needs the threads.
         if let Some(Ok(control)) = self.control.take() {
@@ -463,8 +469,31 @@ impl Log {
                 Err(failure)
             }
         };
+        self.engine.end_vault();
         self.directories = None;
         result
+    }
+
+    /// Has a thread of its own shut it, since this one is waited for. Where none can be started, the log stays open as long as the process
+    /// lives.
+    fn shut_elsewhere(&mut self) -> Result<()> {
+        let rest = ManuallyDrop::new(Log {
+            engine: self.engine.clone(),
+            minimise: None,
+            threads: self.threads.take(),
+            control: self.control.take(),
+            directories: self.directories.take(),
+            flushed: AtomicU64::default(),
+            owner: self.owner,
+        });
+        let shut = move || drop(ManuallyDrop::into_inner(rest));
+        let closer = std::thread::Builder::new().name("bulla-closer".to_owned()).spawn(shut);
+        closer.map_err(|error| {
+            Error::unavailable(format!("starting the thread that closes the log: {error}"))
+        })?;
+        Err(Error::invalid(
+            "what is told of a receipt cannot wait until the log is closed: a thread of its own closes it, and nobody learns of its errors",
+        ))
     }
 }
 

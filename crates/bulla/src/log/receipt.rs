@@ -40,7 +40,7 @@ impl Receipt {
 
     /// Has `tell` called once, with what [`Receipt::durable`] would return, without anybody waiting: by this thread where that is known
     /// already, else by the thread of the log that comes to know it, which goes on when `tell` returns. So whoever serves many others on
-    /// one thread learns when to go on with whom.
+    /// one thread learns when to go on with whom. Nothing that waits for a log is done in `tell`: it is refused with `Invalid`.
     ///
     /// # Errors
     /// `Closed` in a forked child, whose log this is not; `tell` is not called then.

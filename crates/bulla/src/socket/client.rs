@@ -14,6 +14,7 @@ use super::wire::{Acknowledgement, Form, Greeting, VERSION};
 use super::{PATIENCE, listener};
 use crate::control::link::Link;
 use crate::log::BatchError;
+use crate::write::telling;
 use bulla_crypto::environment::Environment;
 use bulla_proof::Entry;
 use bulla_store::{Error, ErrorKind, Result, process};
@@ -365,7 +366,7 @@ impl Shared {
         state.tells = waiting;
         drop(state);
         self.changed.notify_all();
-        known.into_iter().for_each(|(tell, outcome)| tell(outcome));
+        known.into_iter().for_each(|(tell, outcome)| telling::tell(|| tell(outcome)));
     }
 
     /// Waits until it is known what came of all batches up to `to`; false where `deadline` came first.
@@ -378,15 +379,16 @@ impl Shared {
             if let Some(failure) = state.failure.as_ref() {
                 return Err(Error::new(failure.0, failure.1.clone()));
             }
-            state = match deadline {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Ok(false);
-                    }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(false);
+            }
+            telling::check_may_wait()?;
+            state = match left {
+                Some(left) => {
                     self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
         Ok(true)
@@ -608,7 +610,7 @@ impl RemoteReceipt {
         match state.outcome(self.from, self.to) {
             Some(outcome) => {
                 drop(state);
-                tell(outcome);
+                telling::tell(|| tell(outcome));
             }
             None => state.tells.push(Tell { from: self.from, to: self.to, tell: Box::new(tell) }),
         }

@@ -7,6 +7,7 @@ use super::listener::Listener;
 use super::serve::Service;
 use crate::control::link::Stop;
 use crate::log::Log;
+use crate::write::telling;
 use bulla_store::{Error, Result, process};
 use rustix::net::SocketType;
 use std::fmt;
@@ -200,7 +201,10 @@ impl Listening {
         for (listener, thread) in self.parts.drain(..) {
             // Nobody is to find it who would then wait for an answer.
             listener.remove();
-            drop(thread.join());
+            // It ends by itself where what it waits for waits for this thread.
+            if !telling::is_telling() {
+                drop(thread.join());
+            }
         }
     }
 }

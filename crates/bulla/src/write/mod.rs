@@ -8,3 +8,4 @@ pub(crate) mod recover;
 pub(crate) mod seal;
 pub(crate) mod stage;
 pub(crate) mod telemetry;
+pub(crate) mod telling;

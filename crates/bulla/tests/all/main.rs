@@ -34,6 +34,7 @@ mod second_reader;
 mod socket;
 mod staging_model;
 mod telemetry;
+mod telling;
 mod unreadable;
 mod unsigned;
 mod unwritable_vault;

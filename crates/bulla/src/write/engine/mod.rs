@@ -240,6 +240,13 @@ impl Engine {
         self.progress.failure().map_or(Ok(differences), Err)
     }
 
+    /// Lets go of the vault, which another log may write to from now on: receipts and producers that are left keep this one from being dropped.
+    pub(crate) fn end_vault(&self) {
+        if let Some(vault) = self.subject_keys.as_ref().and_then(|keys| keys.vault.as_ref()) {
+            vault.end_writing();
+        }
+    }
+
     /// The vault's replicas.
     pub(crate) fn replicas(&self) -> Vec<ReplicaState> {
         self.subject_keys.as_ref().map_or_else(Vec::new, SubjectKeys::replicas)

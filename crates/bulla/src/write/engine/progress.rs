@@ -10,6 +10,7 @@ use super::locks::{Rank, RankedMutex};
 use super::sequencer::AssignedFrame;
 use crate::format::config::allowed::AllowedConfig;
 use crate::write::stage::queue::{StagedPosition, Steady};
+use crate::write::telling;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
@@ -173,7 +174,7 @@ impl Progress {
         let mut state = self.state.lock();
         if let Some(outcome) = state.outcome(from, to, state.durable) {
             drop(state);
-            return tell(outcome);
+            return telling::tell(|| tell(outcome));
         }
         state.waiting.push(Waiting { from, to, tell: Box::new(tell) });
     }
@@ -190,7 +191,7 @@ impl Progress {
             }
         }
         drop(state);
-        due.into_iter().for_each(|(tell, outcome)| tell(outcome));
+        due.into_iter().for_each(|(tell, outcome)| telling::tell(|| tell(outcome)));
     }
 
     /// Has `tell` told, from now on, how many entries from the first on are durable, whenever there are more.
@@ -269,6 +270,7 @@ impl Progress {
             if let Some((kind, message)) = &state.failure {
                 return Err(Error::new(*kind, message.clone()));
             }
+            telling::check_may_wait()?;
             state = state.wait(&self.changed);
         }
     }
@@ -293,15 +295,15 @@ impl Progress {
             if let Some(outcome) = state.outcome(from, to, come) {
                 return outcome.map(|()| true);
             }
-            let Some(deadline) = deadline else {
-                state = state.wait(&self.changed);
-                continue;
-            };
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
                 return Ok(false);
             }
-            state = state.wait_timeout(&self.changed, left);
+            telling::check_may_wait()?;
+            state = match left {
+                Some(left) => state.wait_timeout(&self.changed, left),
+                None => state.wait(&self.changed),
+            };
         }
     }
 }

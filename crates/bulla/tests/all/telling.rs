@@ -1,0 +1,144 @@
+//! What is told of receipts is called by threads that others wait for: whatever waits there is refused, and nothing hangs.
+
+use bulla::socket::{Connection, Listen};
+use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, default_keys};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+struct World {
+    _place: tempfile::TempDir,
+    directory: PathBuf,
+    socket: PathBuf,
+}
+
+fn world() -> (World, Log) {
+    let place = tempfile::tempdir().unwrap();
+    let (directory, socket) = (place.path().join("audit"), place.path().join("audit.sock"));
+    Init::default().create(&directory).unwrap();
+    let log = Log::open(&directory, Options::default()).unwrap();
+    (World { _place: place, directory, socket }, log)
+}
+
+/// Opens the log again, when whoever closes it has done so, and reads how many entries it has.
+fn entries(directory: &Path) -> usize {
+    loop {
+        match Log::open(directory, Options::default()) {
+            Ok(log) => break log.close().unwrap(),
+            Err(error) if error.kind() == ErrorKind::Locked => std::thread::sleep(Duration::from_millis(5)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let reader = Reader::open_with_keys(directory, default_keys(directory)).unwrap();
+    let mut entries = 0;
+    let each = |_, _: &Entry<'_>| {
+        entries += 1;
+        Ok(())
+    };
+    reader.for_each(&Query::new(), each).unwrap();
+    entries
+}
+
+#[test]
+fn a_log_that_what_is_told_closes_or_drops_is_closed_by_another_thread() {
+    for closes in [true, false] {
+        let (world, log) = world();
+        let listening = Listen::default().stream(&world.socket).start(&log).unwrap();
+        let client = Connection::open(&world.socket).unwrap();
+        let mut remote = client.producer().unwrap();
+        remote.append(&Entry::new("update", "from another")).unwrap();
+        remote.flush().unwrap().durable().unwrap();
+        let mut producer = log.producer().unwrap();
+        for _ in 0..100 {
+            producer.append(&Entry::new("update", "here")).unwrap();
+        }
+        let receipt = producer.flush().unwrap();
+        // Once it is told, the producer has nothing left to say.
+        let held = Arc::new(Mutex::new(Some((log, listening))));
+        let (told, outcome) = mpsc::channel();
+        let tell = move |durable: bulla::Result<()>| {
+            let (log, listening) = held.lock().unwrap().take().unwrap();
+            drop(listening);
+            let closed = match closes {
+                true => log.close(),
+                false => Ok(drop(log)),
+            };
+            told.send((durable, closed)).unwrap();
+        };
+        receipt.when_durable(tell).unwrap();
+        let (durable, closed) = outcome.recv().unwrap();
+        durable.unwrap();
+        match closes {
+            true => assert_eq!(closed.unwrap_err().kind(), ErrorKind::Invalid),
+            false => closed.unwrap(),
+        }
+        assert_eq!(entries(&world.directory), 101);
+        assert_eq!(producer.append(&Entry::new("update", "late")).unwrap_err().kind(), ErrorKind::Closed);
+    }
+}
+
+#[test]
+fn what_is_told_cannot_wait_for_a_log() {
+    let (world, log) = world();
+    let listening = Listen::default().stream(&world.socket).start(&log).unwrap();
+    let client = Connection::open(&world.socket).unwrap();
+    let mut producer = log.producer().unwrap();
+    producer.append(&Entry::new("update", "first")).unwrap();
+    let first = producer.flush().unwrap();
+    let mut remote = client.producer().unwrap();
+    remote.append(&Entry::new("update", "second")).unwrap();
+    let second = remote.flush().unwrap();
+    // The second is told by the thread that the client reads by, and by no other where that has not been told yet.
+    for wait in 0..2 {
+        let (told, outcome) = mpsc::channel();
+        producer.append(&Entry::new("update", "later")).unwrap();
+        let later = producer.flush().unwrap();
+        remote.append(&Entry::new("update", "later")).unwrap();
+        let far = remote.flush().unwrap();
+        let tell = move |_| {
+            let waited = match wait {
+                0 => later.checkpointed().and_then(|()| later.durable_within(Duration::MAX)),
+                _ => far.durable_within(Duration::MAX),
+            };
+            told.send(waited).unwrap();
+        };
+        match wait {
+            0 => first.when_durable(tell).unwrap(),
+            _ => second.when_durable(tell).unwrap(),
+        }
+        // It may have become durable meanwhile; then there was nothing to wait for.
+        match outcome.recv().unwrap() {
+            Ok(come) => assert!(come),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Invalid, "{error}"),
+        }
+    }
+    let (told, outcome) = mpsc::channel();
+    remote.append(&Entry::new("update", "last")).unwrap();
+    let last = remote.flush().unwrap();
+    last.when_durable(move |_| told.send(client.close()).unwrap()).unwrap();
+    let closed = outcome.recv().unwrap();
+    assert!(closed.is_ok() || closed.is_err_and(|error| error.kind() == ErrorKind::Invalid));
+    drop(remote);
+    drop(listening);
+    log.close().unwrap();
+    assert_eq!(entries(&world.directory), 7);
+}
+
+#[test]
+fn a_log_is_opened_again_while_receipts_and_producers_of_it_are_left() {
+    let (world, log) = world();
+    let mut producer = log.producer().unwrap();
+    producer.append(&Entry::new("update", "first").subject("anna")).unwrap();
+    let receipt = producer.flush().unwrap();
+    log.close().unwrap();
+    receipt.durable().unwrap();
+    let again = Log::open(&world.directory, Options::default()).unwrap();
+    let mut other = again.producer().unwrap();
+    other.append(&Entry::new("update", "second").subject("anna")).unwrap();
+    assert_eq!(producer.append(&Entry::new("update", "late")).unwrap_err().kind(), ErrorKind::Closed);
+    drop((producer, receipt));
+    other.append(&Entry::new("update", "third").subject("berta")).unwrap();
+    other.flush().unwrap().durable().unwrap();
+    again.close().unwrap();
+    assert_eq!(entries(&world.directory), 3);
+}
