@@ -1,6 +1,6 @@
 //! An entry as C has it.
 
-use crate::status::Outcome;
+use crate::status::{Failed, Outcome};
 #[cfg(feature = "read")]
 use bulla::Redaction;
 use bulla::{Entry, Error};
@@ -93,16 +93,23 @@ const HAS: u32 = 31;
 ///
 /// # Safety
 /// `first` is null, or the first of `count` that nobody changes while `'a` lasts.
+#[inline]
 pub(crate) unsafe fn list<'a, T>(first: *const T, count: usize, name: &str) -> Outcome<&'a [T]> {
     match (first.is_null(), count) {
         (_, 0) => Ok(&[]),
-        (true, _) => Err(Error::invalid(format!("`{name}` is null, and yet has a count")).into()),
+        (true, _) => Err(refused(name, "is null, and yet has a count")),
         (false, count) if isize::try_from(count.saturating_mul(size_of::<T>())).is_err() => {
-            Err(Error::invalid(format!("`{name}` has a count that nothing has")).into())
+            Err(refused(name, "has a count that nothing has"))
         }
         // SAFETY: there are so many, which nobody changes meanwhile.
         (false, count) => Ok(unsafe { slice::from_raw_parts(first, count) }),
     }
+}
+
+/// Why something of this name is not taken.
+#[cold]
+fn refused(name: &str, why: &str) -> Failed {
+    Error::invalid(format!("`{name}` {why}")).into()
 }
 
 impl bulla_bytes {
@@ -116,12 +123,13 @@ impl bulla_bytes {
     ///
     /// # Safety
     /// `data` is null, or has `size` bytes that nobody changes while `'a` lasts.
+    #[inline(always)]
     pub(crate) unsafe fn get<'a>(self, name: &str) -> Outcome<Option<&'a [u8]>> {
         match (self.data.is_null(), self.size) {
             (true, 0) => Ok(None),
-            (true, _) => Err(Error::invalid(format!("`{name}` is null, and yet has a size")).into()),
+            (true, _) => Err(refused(name, "is null, and yet has a size")),
             (false, size) if isize::try_from(size).is_err() => {
-                Err(Error::invalid(format!("`{name}` has a size that nothing has")).into())
+                Err(refused(name, "has a size that nothing has"))
             }
             // SAFETY: there are so many bytes, which nobody changes meanwhile.
             (false, size) => Ok(Some(unsafe { slice::from_raw_parts(self.data.cast(), size) })),
@@ -132,11 +140,14 @@ impl bulla_bytes {
     ///
     /// # Safety
     /// As [`bulla_bytes::get`].
+    #[inline(always)]
     pub(crate) unsafe fn text<'a>(self, name: &str) -> Outcome<Option<&'a str>> {
         // SAFETY: by this function's contract.
-        let bytes = unsafe { self.get(name)? };
-        let text = bytes.map(std::str::from_utf8).transpose();
-        text.map_err(|_| Error::invalid(format!("`{name}` is not UTF-8")).into())
+        match unsafe { self.get(name)? } {
+            // What most texts of an entry are.
+            None => Ok(None),
+            Some(bytes) => str::from_utf8(bytes).map(Some).map_err(|_| refused(name, "is not UTF-8")),
+        }
     }
 }
 
@@ -145,6 +156,7 @@ impl bulla_entry {
     ///
     /// # Safety
     /// What it points to is there, and nobody changes it while `'a` lasts.
+    #[inline]
     pub(crate) unsafe fn get<'a>(&self) -> Outcome<Entry<'a>> {
         if self.has & !HAS != 0 {
             return Err(Error::invalid("`has` has bits that mean nothing: begin an entry with {0}").into());

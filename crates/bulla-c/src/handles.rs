@@ -1,7 +1,7 @@
 //! Handles: numbers that C carries about, and what they stand for.
 //!
 //! Invariants:
-//! - a number stands for one thing, ever: it has the place in its table, and how often that was taken before;
+//! - a number stands for one thing, ever: it has the kind of thing, the place in its table, and how often that was taken before;
 //! - places are never given back to the system, so that looking at one is safe whatever number is asked for;
 //! - whoever uses a thing has its place locked, without waiting: a handle that two threads use at once is refused to one of them.
 
@@ -16,6 +16,9 @@ const CHUNKS: usize = 27;
 /// Places of the first chunk.
 const FIRST: usize = 16;
 
+/// How often a place is taken.
+const MAX_TURN: u32 = (1 << 28) - 1;
+
 /// How often it is looked again whether a place is locked.
 const TRIES: u32 = 10_000;
 
@@ -23,6 +26,8 @@ const TRIES: u32 = 10_000;
 pub(crate) struct Table<T> {
     /// What it is a table of, for whoever made a mistake.
     kind: &'static str,
+    /// The same in the numbers, so that those of one table are none of another: 1 to 15.
+    tag: u64,
     chunks: [OnceLock<Chunk<T>>; CHUNKS],
     free: Mutex<Free>,
 }
@@ -60,9 +65,10 @@ impl<T> std::ops::DerefMut for Used<'_, T> {
 }
 
 impl<T> Table<T> {
-    pub(crate) const fn new(kind: &'static str) -> Self {
+    pub(crate) const fn new(kind: &'static str, tag: u64) -> Self {
+        assert!(0 < tag && tag < 16);
         let free = Mutex::new(Free { places: Vec::new(), used: 0 });
-        Table { kind, chunks: [const { OnceLock::new() }; CHUNKS], free }
+        Table { kind, tag, chunks: [const { OnceLock::new() }; CHUNKS], free }
     }
 
     /// The number of a thing.
@@ -81,7 +87,7 @@ impl<T> Table<T> {
         let mut place = places[place].lock().unwrap_or_else(PoisonError::into_inner);
         place.turn += 1;
         place.thing = Some(thing);
-        u64::from(place.turn) << 32 | u64::from(index)
+        self.tag << 60 | u64::from(place.turn) << 32 | u64::from(index)
     }
 
     /// The thing of this number, as long as what is returned lives.
@@ -113,7 +119,7 @@ impl<T> Table<T> {
         let thing = place.thing.take().expect("it was looked at");
         let index = index(number);
         // A place that was taken so often is not taken again: its numbers would be those of before.
-        if place.turn < u32::MAX {
+        if place.turn < MAX_TURN {
             drop(place);
             self.free.lock().unwrap_or_else(PoisonError::into_inner).places.push(index);
         }
@@ -128,6 +134,9 @@ impl<T> Table<T> {
         let gone = || {
             Error::invalid(format!("this is no {} any more: it was closed, or is something else", self.kind))
         };
+        if number >> 60 != self.tag {
+            return Err(gone().into());
+        }
         let places = self.chunks.get(chunk).and_then(OnceLock::get).ok_or_else(gone)?;
         let place = match places[place].try_lock() {
             Ok(place) => place,
@@ -158,9 +167,9 @@ fn index(number: u64) -> u32 {
     number as u32
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "the upper half")]
+#[allow(clippy::cast_possible_truncation, reason = "the upper half, less the kind")]
 fn turn(number: u64) -> u32 {
-    (number >> 32) as u32
+    (number >> 32) as u32 & MAX_TURN
 }
 
 /// The chunk of a place, and the place in it.
@@ -181,12 +190,20 @@ mod tests {
 
     #[test]
     fn a_number_stands_for_one_thing_ever() {
-        let table = Table::new("thing");
+        let table = Table::new("thing", 15);
         // Over several chunks, and taken again and again.
         let numbers = (0..100).map(|thing| table.add(thing)).collect::<Vec<_>>();
         for (thing, number) in numbers.iter().enumerate() {
             assert!(table.copy(*number).is_ok_and(|there| there == thing));
         }
+        // The first of another kind has the place and the turn of the first of this one.
+        let others = Table::new("other", 1);
+        let other = others.add(0);
+        assert!(
+            refused(table.get(other))
+                && refused(others.get(numbers[0]))
+                && refused(others.remove(numbers[0]))
+        );
         let mut gone = Vec::new();
         for number in numbers {
             assert!(
@@ -208,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_is_used_is_refused_to_another_and_copied_once_it_is_free() {
-        let table = Table::new("thing");
+        let table = Table::new("thing", 15);
         let number = table.add(1);
         let used = table.get(number);
         assert!(used.is_ok() && matches!(table.remove(number), Err(Failed::InUse("thing"))));

@@ -26,7 +26,7 @@ enum Opened {
     Elsewhere(Connection),
 }
 
-static LOGS: Table<Shared> = Table::new("log");
+static LOGS: Table<Shared> = Table::new("log", 1);
 
 /// A path that C gives.
 ///

@@ -41,7 +41,7 @@ impl Way {
     }
 }
 
-static PRODUCERS: Table<Way> = Table::new("producer");
+static PRODUCERS: Table<Way> = Table::new("producer", 2);
 
 pub(crate) fn add(way: Way) -> *mut bulla_producer {
     to_handle(PRODUCERS.add(way))

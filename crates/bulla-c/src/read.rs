@@ -18,7 +18,7 @@ pub struct bulla_reader {
     _opaque: [u8; 0],
 }
 
-static READERS: Table<Arc<Reader>> = Table::new("reader");
+static READERS: Table<Arc<Reader>> = Table::new("reader", 4);
 
 /// How a condition compares.
 #[repr(C)]

@@ -18,7 +18,7 @@ pub(crate) enum Receipted {
     Elsewhere(RemoteReceipt),
 }
 
-static RECEIPTS: Table<Receipted> = Table::new("receipt");
+static RECEIPTS: Table<Receipted> = Table::new("receipt", 3);
 
 pub(crate) fn add(receipt: Receipted) -> *mut bulla_receipt {
     to_handle(RECEIPTS.add(receipt))

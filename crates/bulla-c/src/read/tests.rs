@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "tests read the key that orders erasures")]
+
 use super::*;
 use crate::entry::bulla_withheld;
 use bulla::keys::{files, signing::SigningKey};

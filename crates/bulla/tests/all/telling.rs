@@ -61,7 +61,10 @@ fn a_log_that_what_is_told_closes_or_drops_is_closed_by_another_thread() {
             drop(listening);
             let closed = match closes {
                 true => log.close(),
-                false => Ok(drop(log)),
+                false => {
+                    drop(log);
+                    Ok(())
+                }
             };
             told.send((durable, closed)).unwrap();
         };
