@@ -1,6 +1,6 @@
 """Appends to a log, reads one person's entries back, and proves them to whoever has the log's public key.
 
-pip install bulla-audit && python demo.py audit
+`make wheel` builds the package: pip install target/wheels/bulla_audit-*.whl && python demo.py audit
 """
 
 import logging
@@ -18,7 +18,7 @@ with bulla_audit.Log(directory) as log:
     with log.producer() as producer:
         users = (f"user_{number % 1000}" for number in range(ENTRIES - 1))
         producer.append_batch(
-            {"operation": "read", "location": f"{user}/email", "subject": user, "purpose": "fulfilling a request", "status": 200}
+            {"operation": "read", "location": f"{user}/email", "subject": user, "purpose": "support", "status": 200}
             for user in users
         )
         producer.flush().wait()  # until all of it is durable
@@ -31,7 +31,8 @@ with bulla_audit.Log(directory) as log:
 
 reader = bulla_audit.Reader(directory, key=key)
 of_one = list(reader.query(subject="user_42"))
-print(f"{len(of_one)} entries of user_42, the last: {of_one[-1]['operation']} {of_one[-1]['location']} by {of_one[-1]['actor']}")
+last = of_one[-1]
+print(f"{len(of_one)} entries of user_42, the last: {last['operation']} {last['location']!r} by {last['actor']}")
 
 proof = reader.prove(subject="user_42")
 checked = bulla_audit.check(proof, key=key)

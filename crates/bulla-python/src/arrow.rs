@@ -2,8 +2,7 @@
 //! the way. <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
 #![allow(unsafe_code, reason = "a boundary to C takes what C points to")]
 
-use crate::error::{invalid, raise};
-use crate::producer::{Producer, with_staged};
+use crate::error::invalid;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
@@ -19,11 +18,8 @@ const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// Rows that become entries at a time.
-const AT_ONCE: usize = 1024;
-
 /// Record batches of somebody else, if it has any.
-type Batches = Box<dyn RecordBatchReader + Send>;
+pub(crate) type Batches = Box<dyn RecordBatchReader + Send>;
 
 /// The record batches of whatever has Arrow's C stream or array interface; `None` of anything else.
 pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<Option<Batches>> {
@@ -56,35 +52,14 @@ pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<Option<Batches>> {
     Ok(Some(Box::new(RecordBatchIterator::new([Ok(batch)], schema))))
 }
 
-/// Appends the rows of record batches, and gives how many they were.
-pub(crate) fn append(py: Python<'_>, producer: &Producer, mut batches: Batches) -> PyResult<usize> {
-    let mut staged = 0;
-    loop {
-        // What makes the batches may be Python's again.
-        let batch = match py.detach(|| batches.next()) {
-            None => return Ok(staged),
-            Some(batch) => batch.and_then(checked).map_err(|error| {
-                with_staged(py, invalid(py, format!("the table cannot be read: {error}")), staged)
-            })?,
-        };
-        for first in (0..batch.num_rows()).step_by(AT_ONCE) {
-            let window = batch.slice(first, AT_ONCE.min(batch.num_rows() - first));
-            let entries = py.detach(|| entries(&window, staged));
-            let entries = entries.map_err(|error| with_staged(py, raise(py, &error), staged))?;
-            producer.stage(py, &entries, staged)?;
-            staged += entries.len();
-        }
-    }
-}
-
 /// A batch whose texts are UTF-8, which no C interface promises.
-fn checked(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn checked(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
     batch.columns().iter().try_for_each(|column| column.to_data().validate_full())?;
     Ok(batch)
 }
 
 /// The entries of a table's rows from row `first` on, each within the limits of one.
-fn entries(window: &RecordBatch, first: usize) -> bulla::Result<Vec<Entry<'_>>> {
+pub(crate) fn entries(window: &RecordBatch, first: usize) -> bulla::Result<Vec<Entry<'_>>> {
     let entries = Rows::new(window, first).entries()?;
     for (row, entry) in entries.iter().enumerate() {
         entry.measure().map_err(|error| Error::invalid(format!("row {}: {error}", first + row)))?;

@@ -84,3 +84,9 @@ impl<T> Raise<T> for bulla::Result<T> {
         self.map_err(|error| raise(py, &error))
     }
 }
+
+/// The error of a batch, which says how many of its entries were staged. What is no exception of this module's may have no place for it.
+pub(crate) fn with_staged(py: Python<'_>, error: PyErr, staged: usize) -> PyErr {
+    let _ = error.value(py).setattr("staged", staged);
+    error
+}

@@ -16,17 +16,42 @@ use pyo3::types::PyList;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// What a proof shows that holds.
+/// What a proof that holds shows. `check` gives it.
 #[pyclass(frozen, get_all, module = "bulla_audit")]
 pub(crate) struct Checked {
+    /// Whether the proof is signed by the key that was given. Without a key it only agrees with itself.
     anchored: bool,
+    /// How many entries it discloses.
     entries: u64,
+    /// How many of these come without what is personal.
     withheld: u64,
+    /// How many frames (blocks and events) the signed tree has.
     tree_size: u64,
+    /// The entries: a list of dicts (`LoggedEntry`).
     disclosed: Py<PyList>,
 }
 
-/// Checks a proof of entries with the log's public key alone, offline.
+#[pymethods]
+impl Checked {
+    fn __repr__(&self) -> String {
+        let (entries, withheld, tree_size) = (self.entries, self.withheld, self.tree_size);
+        let anchored = anchored(self.anchored);
+        format!(
+            "<bulla_audit.Checked: {anchored}, entries={entries}, withheld={withheld}, tree_size={tree_size}>"
+        )
+    }
+}
+
+fn anchored(anchored: bool) -> &'static str {
+    if anchored { "anchored" } else { "not anchored" }
+}
+
+/// Checks a proof of entries, a `str` or `bytes`, offline, with the log's public key alone. Returns what it shows
+/// (`Checked`); without a `key` it says only that the proof agrees with itself.
+///
+/// Raises `Invalid` where this is no proof or the key is none, `Tampered` where the proof does not hold or the key did not
+/// sign it, `Refused` where it holds far more than its length is trusted with. A proof that somebody has altered is
+/// either: a changed byte may leave something that cannot be read at all.
 #[pyfunction]
 #[pyo3(signature = (proof, *, key=None))]
 pub(crate) fn check(py: Python<'_>, proof: &Bound<'_, PyAny>, key: Option<&str>) -> PyResult<Checked> {
@@ -61,23 +86,54 @@ pub(crate) fn check(py: Python<'_>, proof: &Bound<'_, PyAny>, key: Option<&str>)
 /// What a verification found to say.
 #[pyclass(frozen, get_all, module = "bulla_audit")]
 pub(crate) struct Finding {
+    /// `"violation"`: the log is not what was signed; or `"notice"`: something else that is worth knowing.
     severity: &'static str,
+    /// What it is, and where.
     text: String,
 }
 
-/// What a verification found.
+#[pymethods]
+impl Finding {
+    fn __repr__(&self) -> String {
+        format!("<bulla_audit.Finding: {}: {}>", self.severity, self.text)
+    }
+}
+
+/// What a verification found. `verify` gives it.
 #[pyclass(frozen, get_all, module = "bulla_audit")]
 pub(crate) struct Report {
+    /// Whether nothing of what was signed is missing or altered: there is no violation among the findings.
     ok: bool,
+    /// Whether the log is signed by the key that was given. Without a key it only agrees with itself.
     anchored: bool,
+    /// How many entries the newest checkpoint covers.
     entries: u64,
+    /// How many blocks of entries it covers.
     blocks: u64,
+    /// How many frames (blocks and events) it covers.
     tree_size: u64,
+    /// How many frames follow it that are not signed yet, while a writer is at work.
     pending: u64,
+    /// What was found: a list of `Finding`.
     findings: Py<PyList>,
 }
 
-/// Verifies a log with public data alone.
+#[pymethods]
+impl Report {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let ok = if self.ok { "ok" } else { "not ok" };
+        let (anchored, entries, tree_size) = (anchored(self.anchored), self.entries, self.tree_size);
+        let findings = self.findings.bind(py).len();
+        format!(
+            "<bulla_audit.Report: {ok}, {anchored}, entries={entries}, tree_size={tree_size}, findings={findings}>"
+        )
+    }
+}
+
+/// Verifies a log with public data alone: whether it is what was signed, and with the public `key` whose it is. Returns
+/// what was found (`Report`), and raises nothing for a log that is damaged.
+///
+/// Raises `Unavailable` where there is no log, `Invalid` for a key that is none.
 #[pyfunction]
 #[pyo3(signature = (directory, *, key=None))]
 pub(crate) fn verify(py: Python<'_>, directory: PathBuf, key: Option<&str>) -> PyResult<Report> {
@@ -107,13 +163,25 @@ pub(crate) fn verify(py: Python<'_>, directory: PathBuf, key: Option<&str>) -> P
     })
 }
 
-/// What an erasure did.
+/// What an erasure did. `erase` gives it.
 #[pyclass(frozen, get_all, module = "bulla_audit")]
 pub(crate) struct Erasure {
+    /// How many data subjects were erased.
     erased: usize,
+    /// Of the names that were given those by which nobody is known.
     unknown: Vec<String>,
+    /// The number of the frame in which the log tells of it.
     frame: u64,
+    /// The text of the certificate, which `bulla check` takes: save it as a file.
     certificate: String,
+}
+
+#[pymethods]
+impl Erasure {
+    fn __repr__(&self) -> String {
+        let (erased, unknown, frame) = (self.erased, self.unknown.len(), self.frame);
+        format!("<bulla_audit.Erasure: erased={erased}, unknown={unknown}, frame={frame}>")
+    }
 }
 
 /// A name or several.
@@ -123,7 +191,16 @@ pub(crate) enum Names {
     Several(Vec<String>),
 }
 
-/// Erases data subjects: destroys their keys, and has the log tell of it.
+/// Erases data subjects, a name or several: destroys their keys, so that nobody can read what is personal of their entries
+/// any more, and has the log tell of it under a signed checkpoint. Returns what it did (`Erasure`). **This cannot be
+/// undone.**
+///
+/// It goes through the process that has the log open, or opens the log. `reason` stands in the log, in public. `keys` is
+/// the directory of the log's secrets, by default `directory` with `.keys` behind it, `authority` the file of the erasure
+/// key, by default the one in `keys`.
+///
+/// Raises `Refused` where the log has no erasure, the erasure key is not there or is another's, somebody is held, or nobody
+/// is known by any of the names; else what opening a log does.
 #[pyfunction]
 #[pyo3(signature = (directory, subjects, *, reason=None, keys=None, authority=None))]
 pub(crate) fn erase(

@@ -17,7 +17,9 @@ mod producer;
 mod query;
 mod read;
 mod receipt;
+mod shared;
 mod stream;
+mod way;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -33,7 +35,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     module.add_function(wrap_pyfunction!(log::create, module)?)?;
     module.add_function(wrap_pyfunction!(log::connect, module)?)?;
-    module.add_function(wrap_pyfunction!(log::close_all, module)?)?;
+    module.add_function(wrap_pyfunction!(shared::close_all, module)?)?;
     module.add_function(wrap_pyfunction!(evidence::check, module)?)?;
     module.add_function(wrap_pyfunction!(evidence::verify, module)?)?;
     module.add_function(wrap_pyfunction!(evidence::erase, module)?)?;

@@ -1,130 +1,27 @@
 //! A log: one that this process has open, or one that another has.
 
-use crate::error::{Raise, invalid, raise};
-use crate::owner::Owner;
-use crate::producer::{Producer, Way};
-use bulla::socket::{self, Listen, Listening};
+use crate::error::{Raise, invalid};
+use crate::owner::not_pickled;
+use crate::producer::Producer;
+use crate::receipt::seconds;
+use crate::shared::{Opened, Shared, closed};
+use bulla::socket::{self, Listen};
 use bulla::{Error, Init, Options, default_keys};
-use pyo3::exceptions::{PyResourceWarning, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::sync::{MutexExt, RwLockExt};
 use pyo3::types::{PyBool, PyDict, PyString};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a log stands for, until it is closed. Whoever uses it has it locked for reading, whoever closes it for writing.
-pub(crate) struct Shared {
-    opened: RwLock<Option<Opened>>,
-    pub(crate) owner: Owner,
-    name: String,
-}
-
-enum Opened {
-    Here(bulla::Log, Option<Listening>),
-    Elsewhere(socket::Connection),
-}
-
-/// All that are open, to be closed when the interpreter ends.
-static OPEN: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
-
-impl Shared {
-    fn new(opened: Opened, name: String) -> Arc<Self> {
-        let shared = Arc::new(Shared { opened: RwLock::new(Some(opened)), owner: Owner::new(), name });
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|one| one.strong_count() > 0);
-        open.push(Arc::downgrade(&shared));
-        shared
-    }
-
-    fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&Opened) -> bulla::Result<T>) -> PyResult<T> {
-        self.owner.check(py)?;
-        let opened = self.opened.read_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        match &*opened {
-            Some(opened) => call(opened).raise(py),
-            None => Err(raise(py, &closed())),
-        }
-    }
-
-    /// A forked child's copy is closed, too.
-    pub(crate) fn is_closed(&self, py: Python<'_>) -> bool {
-        !self.owner.is_here()
-            || self.opened.read_py_attached(py).unwrap_or_else(PoisonError::into_inner).is_none()
-    }
-
-    /// A producer of this, which is `kept` in Python while there is one.
-    fn producer(self: &Arc<Self>, py: Python<'_>, kept: Py<PyAny>) -> PyResult<Producer> {
-        let way = self.with(py, |opened| {
-            py.detach(|| {
-                Ok(match opened {
-                    Opened::Here(log, _) => Way::Here(log.producer()?),
-                    Opened::Elsewhere(connection) => Way::Elsewhere(connection.producer()?),
-                })
-            })
-        })?;
-        Ok(Producer::new(way, self.clone(), kept))
-    }
-
-    fn origin(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |opened| {
-            Ok(match opened {
-                Opened::Here(log, _) => log.origin(),
-                Opened::Elsewhere(connection) => connection.origin().to_owned(),
-            })
-        })
-    }
-
-    /// Closes it. What is closed stays so.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.owner.check(py)?;
-        // Its threads may have something to tell Python while it is closed.
-        let closed = py.detach(|| {
-            let opened = self.opened.write().unwrap_or_else(PoisonError::into_inner).take();
-            match opened {
-                None => Ok(()),
-                Some(Opened::Here(log, listening)) => {
-                    drop(listening);
-                    log.close()
-                }
-                Some(Opened::Elsewhere(connection)) => connection.close(),
-            }
-        });
-        closed.raise(py)
-    }
-
-    /// Closes what somebody let go of without closing it, and says so, as Python does of files.
-    fn let_go(&self, py: Python<'_>) {
-        if self.is_closed(py) {
-            return;
-        }
-        let closed = self.close(py);
-        let message = std::ffi::CString::new(format!("unclosed {}", self.name)).unwrap_or_default();
-        let warned = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1);
-        for error in [warned, closed].into_iter().filter_map(Result::err) {
-            error.write_unraisable(py, None);
-        }
-    }
-}
-
-fn closed() -> Error {
-    Error::new(bulla::ErrorKind::Closed, "the log was closed")
-}
-
-/// Closes all that this process has open, and gives the errors of what was not.
-#[pyfunction]
-#[pyo3(name = "_close_all")]
-pub(crate) fn close_all(py: Python<'_>) -> Vec<PyErr> {
-    let open = std::mem::take(&mut *OPEN.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner));
-    let mut open = open.iter().filter_map(Weak::upgrade).collect::<Vec<_>>();
-    open.retain(|shared| shared.owner.is_here());
-    // What others listen for comes last: this process may be connected to itself.
-    open.sort_by_key(|shared| {
-        shared.with(py, |opened| Ok(matches!(opened, Opened::Here(..)))).unwrap_or_default()
-    });
-    open.iter().filter_map(|shared| shared.close(py).err()).collect()
-}
-
-/// Makes an empty log, and returns its public key.
+/// Makes an empty log, and returns its public key: keep that where the log is not.
+///
+/// `directory` and `keys`, by default `directory` with `.keys` behind it, must be absent or empty: the one is the log,
+/// the other has its secrets. `origin` is the log's name in what it signs, by default one that is made up; `recipients`
+/// are the age public keys (`age1…`) of who may read it, by default one that is made in `keys`; with `erasure` each data
+/// subject has a key of its own, so that one person's entries can be erased.
+///
+/// Raises `Refused` where there is something in a directory, `Invalid` for an origin or a recipient that is none,
+/// `Locked` where somebody else is making a log there, else `Unavailable`.
 #[pyfunction]
 #[pyo3(signature = (directory, *, keys=None, origin=None, recipients=Vec::new(), erasure=true))]
 pub(crate) fn create(
@@ -168,14 +65,17 @@ fn options(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
         .and_then(|options| Python::attach(|py| options.raise(py)))
 }
 
-/// What cannot be sent to another process.
-pub(crate) fn not_pickled(what: &str) -> PyErr {
-    PyTypeError::new_err(format!(
-        "a {what} belongs to the process that opened it and cannot be pickled: in another one use bulla_audit.connect"
-    ))
-}
-
-/// A log that this process has open. Any thread may use it.
+/// A log that this process has open. Any thread may use it; a forked child may not, and connects.
+///
+/// `directory` is the log and `keys` its secrets, by default `directory` with `.keys` behind it. `settings` are those
+/// that `bulla config` has for a writer, by its names, and go before them: a `str` with its unit (`memory="128 MiB"`,
+/// `linger="5 ms"`), an `int` or a `bool`. What a crash left is recovered first.
+///
+/// In a `with` block it is closed at the end. One that is let go of without being closed is closed then, with a
+/// `ResourceWarning`.
+///
+/// Raises `Locked` where another process has it open, `Invalid` for a setting that is unknown or out of its limits,
+/// `Tampered` where it is not what was written, `Refused` where keys and log do not belong together, else `Unavailable`.
 #[pyclass(frozen, weakref, module = "bulla_audit")]
 pub(crate) struct Log(Arc<Shared>);
 
@@ -192,23 +92,37 @@ impl Log {
         let keys = keys.unwrap_or_else(|| default_keys(&directory));
         let options = options(settings)?;
         let log = py.detach(|| bulla::Log::open_with_keys(&directory, &keys, options)).raise(py)?;
-        Ok(Log(Shared::new(Opened::Here(log, None), format!("log {}", directory.display()))))
+        Ok(Log(Shared::new(Opened::Here(log, Mutex::default()), format!("log {}", directory.display()))))
     }
 
+    /// The log's name in what it signs. Raises `Closed` where it was closed.
     #[getter]
     fn origin(&self, py: Python<'_>) -> PyResult<String> {
         self.0.origin(py)
     }
 
+    /// Whether this was closed, or belongs to the process that this one was forked off from.
     #[getter]
-    fn closed(&self, py: Python<'_>) -> bool {
-        self.0.is_closed(py)
+    fn closed(&self) -> bool {
+        self.0.is_closed()
     }
 
+    /// Makes a `Producer`, by which entries are appended: best one for each thread.
+    ///
+    /// Raises `Invalid` where there are as many as the `memory` of the log allows, `Closed` where the log was closed.
     fn producer(slf: &Bound<'_, Self>) -> PyResult<Producer> {
-        slf.get().0.producer(slf.py(), slf.clone().into_any().unbind())
+        Producer::new(slf.py(), slf.get().0.clone(), slf.clone().into_any().unbind())
     }
 
+    /// Listens for entries of other processes (`connect`) until the log is closed.
+    ///
+    /// `path` is a local socket, which is made with this `mode`: by default only the same user may connect. `clients` may
+    /// be connected at once, where each producer of a connection is one, and a connection that has none yet. At
+    /// `datagrams`, another socket, entries are taken that nobody acknowledges. With `actor_from_peer` every entry's actor
+    /// is who the kernel says sent it (`uid:1000`), whatever it claims.
+    ///
+    /// Raises `Invalid` where it listens already, something else lies at a path, or `mode` or `clients` is out of range,
+    /// `Locked` where somebody listens there, `Closed` where the log was closed, else `Unavailable`.
     #[pyo3(signature = (path, *, clients=64, mode=0o600, datagrams=None, actor_from_peer=false))]
     fn listen(
         &self,
@@ -224,18 +138,21 @@ impl Log {
         if let Some(datagrams) = datagrams {
             listen = listen.datagrams(datagrams);
         }
-        self.0.owner.check(py)?;
-        let mut opened = self.0.opened.write_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        match &mut *opened {
-            Some(Opened::Here(_, Some(_))) => Err(invalid(py, "it is listened for already")),
-            Some(Opened::Here(log, listening)) => {
-                *listening = Some(py.detach(|| listen.start(log)).raise(py)?);
+        self.0.with(py, |opened| match opened {
+            Opened::Elsewhere(_) => Err(closed()),
+            Opened::Here(log, listening) => py.detach(|| {
+                let mut listening = listening.lock().unwrap_or_else(PoisonError::into_inner);
+                if listening.is_some() {
+                    return Err(Error::invalid("it is listened for already"));
+                }
+                *listening = Some(listen.start(log)?);
                 Ok(())
-            }
-            _ => Err(raise(py, &closed())),
-        }
+            }),
+        })
     }
 
+    /// Waits until everything that any producer has appended so far is durable and below a signed checkpoint, so that
+    /// readers find it. Raises what keeps it from that.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.0.with(py, |opened| match opened {
             Opened::Here(log, _) => py.detach(|| log.flush()),
@@ -243,6 +160,8 @@ impl Log {
         })
     }
 
+    /// What was done since the log was opened, and how much is under way: a dict of numbers, whose names and units are in
+    /// `docs/json.md`. Raises `Closed` where the log was closed.
     fn telemetry<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let telemetry = self.0.with(py, |opened| match opened {
             Opened::Here(log, _) => Ok(Some(log.telemetry())),
@@ -252,19 +171,27 @@ impl Log {
         py.import("json")?.getattr("loads")?.call1((json,))
     }
 
+    /// Writes, syncs and signs everything, and lets go of the log. A log that is closed stays so; in a forked child this
+    /// does nothing.
+    ///
+    /// Raises what keeps anything from being durable and signed: the log is closed then, too. Raises `Invalid` in a
+    /// function that `Receipt.notify` calls, which must not wait: a thread of its own then closes the log.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(py)
     }
 
+    /// This, which is closed at the block's end.
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
 
+    /// Closes this. Raises what `close` does.
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
         self.close(py)
     }
 
+    /// Raises `TypeError`: nothing of a log can be sent to another process.
     fn __reduce__(&self) -> PyResult<()> {
         Err(not_pickled("log"))
     }
@@ -280,11 +207,20 @@ impl Drop for Log {
     }
 }
 
-/// A log that another process has open and listens for. Any thread may use it.
+/// A log that another process has open and listens for. Any thread may use it; a forked child may not, and
+/// connects itself. `connect` makes it.
+///
+/// In a `with` block it is closed at the end. One that is let go of without being closed is closed then.
 #[pyclass(frozen, weakref, module = "bulla_audit")]
 pub(crate) struct Connection(Arc<Shared>);
 
-/// Connects to the log that another process has open and listens for at this socket.
+/// Connects to the log that another process has open and listens for at this socket: `bulla append --listen`, or
+/// `Log.listen`. Returns a `Connection`.
+///
+/// `append_timeout`, in seconds, is how long appending and flushing wait at most for the log to take something.
+///
+/// Raises `Unavailable` where nobody listens there, this user may not connect, or there are as many clients as there
+/// may be, `Invalid` for a timeout that is none.
 #[pyfunction]
 #[pyo3(signature = (path, *, append_timeout=10.0))]
 pub(crate) fn connect(py: Python<'_>, path: PathBuf, append_timeout: f64) -> PyResult<Connection> {
@@ -294,41 +230,50 @@ pub(crate) fn connect(py: Python<'_>, path: PathBuf, append_timeout: f64) -> PyR
     Ok(Connection(Shared::new(Opened::Elsewhere(connection), name)))
 }
 
-/// A time to wait.
-pub(crate) fn seconds(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| invalid(py, "a timeout has to be a number of seconds, 0 or more"))
-}
-
 #[pymethods]
 impl Connection {
+    /// The log's name in what it signs. Raises `Closed` where it was closed.
     #[getter]
     fn origin(&self, py: Python<'_>) -> PyResult<String> {
         self.0.origin(py)
     }
 
+    /// Whether this was closed, or belongs to the process that this one was forked off from.
     #[getter]
-    fn closed(&self, py: Python<'_>) -> bool {
-        self.0.is_closed(py)
+    fn closed(&self) -> bool {
+        self.0.is_closed()
     }
 
+    /// Makes a `Producer`, by which entries are appended. Each has a connection of its own to the process that listens,
+    /// and is one of the `clients` that may be connected there at once.
+    ///
+    /// Raises `Unavailable` where nobody listens any more or there are as many clients as there may be, `Closed` where
+    /// this was closed.
     fn producer(slf: &Bound<'_, Self>) -> PyResult<Producer> {
-        slf.get().0.producer(slf.py(), slf.clone().into_any().unbind())
+        Producer::new(slf.py(), slf.get().0.clone(), slf.clone().into_any().unbind())
     }
 
+    /// Sends what its producers have, and waits until all of it is durable. What is closed stays so; in a forked child
+    /// this does nothing.
+    ///
+    /// Raises what keeps anything from being durable: `Closed` where the connection has ended, `Invalid` where the log
+    /// refused entries of which no receipt has told.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(py)
     }
 
+    /// This, which is closed at the block's end.
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
 
+    /// Closes this. Raises what `close` does.
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
         self.close(py)
     }
 
+    /// Raises `TypeError`: nothing of a log can be sent to another process.
     fn __reduce__(&self) -> PyResult<()> {
         Err(not_pickled("connection"))
     }

@@ -3,6 +3,7 @@
 use crate::error::raise;
 use bulla::store::process;
 use bulla::{Error, ErrorKind};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 /// The process that made something. A forked child has a copy of it that must not be used, and that another thread of the parent may
@@ -34,4 +35,11 @@ impl Owner {
             )),
         }
     }
+}
+
+/// What cannot be sent to another process.
+pub(crate) fn not_pickled(what: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {what} belongs to the process that opened it and cannot be pickled: in another one use bulla_audit.connect"
+    ))
 }

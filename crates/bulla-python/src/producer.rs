@@ -1,56 +1,25 @@
 //! A producer: a way into a log.
 
-use crate::arrow;
+use crate::arrow::{self, Batches};
 use crate::entry::{Refusal, Values};
-use crate::error::{raise, raise_batch};
-use crate::log::{Shared, not_pickled};
-use crate::receipt::{Receipt, Receipted};
-use bulla::socket::RemoteProducer;
+use crate::error::{invalid, raise, raise_batch, with_staged};
+use crate::owner::not_pickled;
+use crate::receipt::Receipt;
+use crate::shared::Shared;
+use crate::way::Way;
 use bulla::{BatchError, Entry, Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Entries that are staged at a time.
-const AT_ONCE: usize = 512;
+/// Entries that are staged at a time, of dicts.
+const DICTS: usize = 512;
 
-/// Where a producer appends.
-pub(crate) enum Way {
-    Here(bulla::Producer),
-    Elsewhere(RemoteProducer),
-}
+/// The same of a table's rows.
+const ROWS: usize = 1024;
 
-impl Way {
-    fn append(&mut self, entry: &Entry<'_>) -> bulla::Result<()> {
-        match self {
-            Way::Here(producer) => producer.append(entry),
-            Way::Elsewhere(producer) => producer.append(entry),
-        }
-    }
-
-    fn try_append(&mut self, entry: &Entry<'_>) -> bulla::Result<()> {
-        match self {
-            Way::Here(producer) => producer.try_append(entry),
-            Way::Elsewhere(producer) => producer.try_append(entry),
-        }
-    }
-
-    fn append_batch(&mut self, entries: &[Entry<'_>]) -> Result<(), BatchError> {
-        match self {
-            Way::Here(producer) => producer.append_batch(entries),
-            Way::Elsewhere(producer) => producer.append_batch(entries),
-        }
-    }
-
-    fn flush(&mut self) -> bulla::Result<Receipted> {
-        Ok(match self {
-            Way::Here(producer) => Receipted::Here(producer.flush()?),
-            Way::Elsewhere(producer) => Receipted::Elsewhere(producer.flush()?),
-        })
-    }
-}
-
-/// A way into a log. Its entries keep their order; threads that share one take turns.
+/// A way into a log. Its entries keep their order; threads that share one take turns. `Log.producer` and
+/// `Connection.producer` make it. In a `with` block it is closed at the end.
 #[pyclass(frozen, module = "bulla_audit")]
 pub(crate) struct Producer {
     /// Nothing of Python runs while this is locked, and whoever waits for it is detached.
@@ -61,8 +30,9 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
-    pub(crate) fn new(way: Way, log: Arc<Shared>, kept: Py<PyAny>) -> Self {
-        Producer { way: Mutex::new(Some(way)), log, _kept: kept }
+    /// A producer of a log, which is `kept` in Python while there is one.
+    pub(crate) fn new(py: Python<'_>, log: Arc<Shared>, kept: Py<PyAny>) -> PyResult<Self> {
+        Ok(Producer { way: Mutex::new(Some(log.way(py)?)), log, _kept: kept })
     }
 
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Way>>> {
@@ -78,7 +48,7 @@ impl Producer {
     }
 
     /// Stages entries behind the `staged` ones of a batch.
-    pub(crate) fn stage(&self, py: Python<'_>, entries: &[Entry<'_>], staged: usize) -> PyResult<()> {
+    fn stage(&self, py: Python<'_>, entries: &[Entry<'_>], staged: usize) -> PyResult<()> {
         let failed = |mut error: BatchError| {
             error.staged += staged;
             raise_batch(py, &error)
@@ -105,12 +75,32 @@ impl Producer {
             let entry = entry.map_err(|error| with_staged(py, error, staged))?;
             let place = staged + values.len();
             values.take_dict(&entry).map_err(|refusal| refused(refusal, place, staged))?;
-            if values.len() == AT_ONCE {
+            if values.len() == DICTS {
                 stage(&mut values, &mut staged)?;
             }
         }
         stage(&mut values, &mut staged)?;
         Ok(staged)
+    }
+
+    fn append_table(&self, py: Python<'_>, mut batches: Batches) -> PyResult<usize> {
+        let mut staged = 0;
+        loop {
+            // What makes the batches may be Python's again.
+            let batch = match py.detach(|| batches.next()) {
+                None => return Ok(staged),
+                Some(batch) => batch.and_then(arrow::checked).map_err(|error| {
+                    with_staged(py, invalid(py, format!("the table cannot be read: {error}")), staged)
+                })?,
+            };
+            for first in (0..batch.num_rows()).step_by(ROWS) {
+                let window = batch.slice(first, ROWS.min(batch.num_rows() - first));
+                let entries = py.detach(|| arrow::entries(&window, staged));
+                let entries = entries.map_err(|error| with_staged(py, raise(py, &error), staged))?;
+                self.stage(py, &entries, staged)?;
+                staged += entries.len();
+            }
+        }
     }
 }
 
@@ -118,14 +108,19 @@ fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the producer was closed")
 }
 
-/// The error of a batch, which says how many of its entries were staged. What is no exception of this module's may have no place for it.
-pub(crate) fn with_staged(py: Python<'_>, error: PyErr, staged: usize) -> PyErr {
-    let _ = error.value(py).setattr("staged", staged);
-    error
-}
-
 #[pymethods]
 impl Producer {
+    /// Stages an entry: copies it. It is durable a little later by itself; `flush` gives a receipt that says when.
+    ///
+    /// `None` is absent, which is neither empty nor 0. `operation` says what was done, `location` what it was done to, and
+    /// `subject`, a name or up to 64, whose data that is. `duration` is in nanoseconds, `size` in bytes; both have at most
+    /// 64 bits, `status` and `flags` 32. `time` is a `datetime` with a time zone or nanoseconds since 1970, by default now.
+    ///
+    /// Where the memory for entries is full it waits for `append_timeout` at most, while other threads go on.
+    ///
+    /// Raises `Invalid` where a field is of a wrong type or breaks a limit, `Timeout` where the memory stayed full,
+    /// `Closed` where this or the log was closed, or the failure that keeps the log from taking more. The entry is not
+    /// staged then.
     #[pyo3(signature = (
         operation, location=None, *, subject=None, controller=None, processor=None, purpose=None, actor=None,
         client=None, stream=None, status=None, duration=None, size=None, flags=None, payload=None, time=None,
@@ -183,47 +178,78 @@ impl Producer {
         self.with(py, |way| way.append(entry))?.map_err(|error| raise(py, &error))
     }
 
+    /// Stages many entries, and returns how many: an iterable of dicts (`Entry`), or whatever has Arrow's C stream or
+    /// array interface, an entry a row.
+    ///
+    /// Raises what `append` does, `Invalid` by the place of the entry and the name of its field; `error.staged` says how
+    /// many entries were staged, from the first on.
     fn append_batch(&self, py: Python<'_>, entries: &Bound<'_, PyAny>) -> PyResult<usize> {
         match arrow::batches(entries)? {
-            Some(batches) => arrow::append(py, self, batches),
+            Some(batches) => self.append_table(py, batches),
             None => self.append_dicts(py, entries),
         }
     }
 
+    /// Whether this or its log was closed, or it belongs to the process that this one was forked off from.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        self.log.is_closed(py) || self.lock(py).is_ok_and(|way| way.is_none())
+        self.log.is_closed() || self.lock(py).is_ok_and(|way| way.is_none())
     }
 
+    /// Has everything that this producer has appended written without waiting for more, and returns a `Receipt` of what it
+    /// was given since the flush before.
+    ///
+    /// Raises `Closed` where this or the log was closed, or the failure that keeps the log from writing; of a connection
+    /// also `Timeout`.
     fn flush(&self, py: Python<'_>) -> PyResult<Receipt> {
         let receipt = self.with(py, Way::flush)?.map_err(|error| raise(py, &error))?;
         Ok(Receipt::new(receipt))
     }
 
+    /// Closes it. What it has appended is written all the same; of a connection it is sent, for `append_timeout` at most,
+    /// and what becomes of it `Connection.close` says. What is closed stays so; in a forked child this does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.log.owner.is_here() {
+            return Ok(());
+        }
         let way = self.lock(py)?.take();
         // One of another process's log sends what it has.
         py.detach(|| drop(way));
         Ok(())
     }
 
+    /// This, which is closed at the block's end.
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
 
+    /// Closes this.
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
         self.close(py)
     }
 
+    /// Raises `TypeError`: nothing of a log can be sent to another process.
     fn __reduce__(&self) -> PyResult<()> {
         Err(not_pickled("producer"))
+    }
+
+    fn __repr__(&self) -> String {
+        // Somebody who has it locked uses it.
+        let closed = self.log.is_closed() || self.way.try_lock().is_ok_and(|way| way.is_none());
+        let state = if closed { "closed" } else { "open" };
+        format!("<bulla_audit.Producer: {state}, {}>", self.log.name)
     }
 }
 
 impl Drop for Producer {
     fn drop(&mut self) {
         let way = self.way.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        Python::try_attach(|py| py.detach(|| drop(way)));
+        if self.log.owner.is_here() {
+            Python::try_attach(|py| py.detach(|| drop(way)));
+        } else {
+            // A forked child leaves alone what its parent has.
+            std::mem::forget(way);
+        }
     }
 }

@@ -27,7 +27,17 @@ use std::time::Duration;
 /// How long it is waited before signals are looked after, such as that of an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// What reads a log. Any thread may use it, and a writer may be at work meanwhile.
+/// What reads a log. Any thread may use it, and a writer may be at work meanwhile: what a signed checkpoint covers when a
+/// query begins is what it finds. Entries that are merely durable come with the next checkpoint, which is signed within
+/// `checkpoint_interval`, by `Receipt.checkpointed` and by closing the log.
+///
+/// `key` is the public key that the log must be signed by; without one nobody can say whose log it is. `keys` is the
+/// directory of its secrets, by default `directory` with `.keys` behind it; `identity` are files of age identities in
+/// place of the one that is there, under a `passphrase` maybe. With `withhold_personal` entries come without what is
+/// personal, and no keys of data subjects are needed.
+///
+/// Raises `NoKey` where no identity or no vault is at hand, `Invalid` for a key or an identity that is none, else
+/// `Unavailable`.
 #[pyclass(frozen, module = "bulla_audit")]
 pub(crate) struct Reader {
     reader: Arc<bulla::Reader>,
@@ -157,6 +167,16 @@ impl Reader {
         Ok(Reader { reader: Arc::new(reader), config, withhold_personal, owner: Owner::new() })
     }
 
+    /// Asks for entries, and returns `Entries`: iterate over them, or give them to pandas, polars or DuckDB.
+    ///
+    /// Conditions are keyword arguments, and an entry meets all of them: `operation`, `location`, `subject`, `controller`,
+    /// `processor`, `purpose`, `actor`, `client` and `stream` are one value or several, of which it has one; `status`,
+    /// `duration`, `size` and `flags` a number, a `range` or several of these; `prefix` is a dict of fields and what they
+    /// begin with; `start` (included) and `end` (not included) are times; `entries` is a `range` of numbers.
+    ///
+    /// Raises `Invalid` for a condition that is none. Reading raises `Tampered` where the log is not what was signed, and
+    /// at its end where keys of data subjects are lost, unless `allow_lost_keys`; `NoKey` where the identity does not open
+    /// it. What the answer cannot tell is warned of by `QueryWarning`.
     #[pyo3(signature = (*, allow_lost_keys=false, **conditions))]
     fn query(
         &self,
@@ -168,6 +188,8 @@ impl Reader {
         Ok(Entries { reader: self.reader.clone(), query, allow_lost_keys, owner: self.owner })
     }
 
+    /// Writes the entries that meet the conditions of `query` to a binary file, each as a line of JSON, and returns how
+    /// many they were. Raises what reading a query does, and what `file.write` does.
     #[pyo3(signature = (file, *, allow_lost_keys=false, **conditions))]
     fn export(
         &self,
@@ -193,6 +215,10 @@ impl Reader {
         Ok(count)
     }
 
+    /// Proves that the log holds the entries that meet the conditions of `query`, to whoever has the log's public key alone
+    /// (`check`). Returns the text of the proof, which discloses these entries: save it as a file.
+    ///
+    /// Raises `Refused` where no entry meets them, and what reading a query does.
     #[pyo3(signature = (**conditions))]
     fn prove(&self, py: Python<'_>, conditions: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
         let query = self.query_of(py, conditions)?;
@@ -239,7 +265,8 @@ fn finish(py: Python<'_>, read: &Read, allow_lost_keys: bool) -> PyResult<()> {
     read.warnings().try_for_each(|told| warn(py, &told))
 }
 
-/// What a query asks for.
+/// What a query asks for: an iterable of dicts (`LoggedEntry`), and of Arrow record batches for whoever takes those. Each
+/// time that it is iterated over or taken the log is read anew, a few blocks ahead of whoever takes them.
 #[pyclass(frozen, module = "bulla_audit")]
 pub(crate) struct Entries {
     reader: Arc<bulla::Reader>,
@@ -250,6 +277,7 @@ pub(crate) struct Entries {
 
 #[pymethods]
 impl Entries {
+    /// An iterator over the entries, in the order of their numbers.
     fn __iter__(&self, py: Python<'_>) -> PyResult<EntryIterator> {
         self.owner.check(py)?;
         let kept = |matches: &Matches<'_>| Ok(matches.to_kept());
@@ -258,6 +286,8 @@ impl Entries {
         Ok(EntryIterator { rows, owner: self.owner })
     }
 
+    /// A capsule of an Arrow C stream of record batches, whose schema is always the same: `requested_schema` is not looked
+    /// at. <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

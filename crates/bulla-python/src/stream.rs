@@ -1,5 +1,6 @@
 //! A query that is read on a thread of its own, a few blocks ahead of whoever takes them.
 
+use crate::owner::Owner;
 use bulla::{AskedSubject, Delivery, Error, ErrorKind, Matches, Query, ReadReport, Reader, Result};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -12,6 +13,16 @@ const AHEAD: usize = 2;
 pub(crate) struct Stream<P> {
     told: Receiver<Told<P>>,
     is_over: bool,
+    owner: Owner,
+}
+
+impl<P> Drop for Stream<P> {
+    fn drop(&mut self) {
+        if !self.owner.is_here() {
+            // A forked child leaves alone what its parent has.
+            std::mem::forget(std::mem::replace(&mut self.told, sync_channel(0).1));
+        }
+    }
 }
 
 enum Told<P> {
@@ -59,7 +70,7 @@ impl<P: Send + 'static> Stream<P> {
         #[expect(clippy::disallowed_methods, reason = "it reads beside whoever takes it")]
         let started = std::thread::Builder::new().name("bulla-query".to_owned()).spawn(read);
         started.map_err(|error| Error::io("starting to read", error))?;
-        Ok(Stream { told, is_over: false })
+        Ok(Stream { told, is_over: false, owner: Owner::new() })
     }
 
     /// What is next, within `timeout` or, without one, whenever it is there.

@@ -58,6 +58,19 @@ class Case(unittest.TestCase):
         self.assertEqual(process.returncode, code, f"{output}\n{errors}")
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
+    def listen(self) -> subprocess.Popen[str]:
+        """Another process that has the log open, and listens at `audit.sock` until its standard input ends."""
+        listener = self.start("""
+            import sys
+            from bulla_audit import Log
+            with Log("audit") as log:
+                log.listen("audit.sock")
+                print("listening", flush=True)
+                sys.stdin.read()
+            """)
+        self.assertEqual(listener.stdout.readline(), "listening\n")
+        return listener
+
     @staticmethod
     def _end(process: subprocess.Popen[str]) -> None:
         if process.poll() is None:

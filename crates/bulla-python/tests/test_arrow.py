@@ -80,6 +80,18 @@ class Arrow(Case):
         self.assertEqual(int(frame["status"].sum()), sum(range(5000)))
         self.assertEqual(frame["operation"].value_counts().to_dict(), {"read": 5000, "bare": 1})
 
+    def test_pandas_keeps_integers_of_which_some_are_absent(self) -> None:
+        with Log(self.path) as log, log.producer() as producer:
+            producer.append("exact", duration=(1 << 60) + 1, time=6000)
+        table = pa.table(self.query(start=5000))
+        frame = table.to_pandas(types_mapper=pandas.ArrowDtype)
+        self.assertEqual(frame["duration"].tolist(), [pandas.NA, (1 << 60) + 1])
+        floats = pandas.DataFrame.from_arrow(table)[["operation", "duration"]]
+        with Log(self.path) as log, log.producer() as producer:
+            self.assertEqual(producer.append_batch(frame[["operation", "duration"]]), 2)
+            with self.assertRaisesRegex(bulla_audit.Invalid, "duration"):
+                producer.append_batch(floats)
+
     def test_polars(self) -> None:
         frame = polars.DataFrame(self.query())
         self.assertEqual(frame.height, 5001)

@@ -119,8 +119,12 @@ class Alone(Asgi):
             scope["user"] = "ada"
             await self.hello(scope, receive, send)
 
-        self.call(Middleware(app, self.log, actor=actor, subject=lambda scope: (name for name in ["a", "b"])))
-        self.assertEqual(asked, [None, "ada"])
+        def subject(scope: Any) -> Any:
+            asked.append("subject")
+            return (name for name in ["a", "b"])
+
+        self.call(Middleware(app, self.log, actor=actor, subject=subject))
+        self.assertEqual(asked, [None, "subject", "ada"])
         (entry,) = self.found()
         self.assertEqual((entry["actor"], entry["subject"]), ("ada", ["a", "b"]))
 

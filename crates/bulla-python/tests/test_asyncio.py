@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import threading
 from typing import Any
@@ -127,3 +128,5 @@ class Durable(Case):
 
         with self.assertRaises(bulla_audit.Closed):
             asyncio.run(both())
+        with contextlib.suppress(bulla_audit.Closed):
+            connection.close()

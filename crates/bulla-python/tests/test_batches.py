@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import bulla_audit
+import pandas
 import polars
 import pyarrow as pa
 from bulla_audit import Log
@@ -148,6 +149,16 @@ class Batches(Case):
 
     def test_frames_of_polars(self) -> None:
         self.same(self.appended(polars.from_arrow(self.table())))
+
+    def test_frames_of_pandas(self) -> None:
+        columns = {
+            name: pandas.array([row.get(name) for row in ROWS], "string") for name in ["operation", "location", "actor"]
+        }
+        times = pandas.to_datetime([row["time"] for row in ROWS], utc=True)
+        frame = pandas.DataFrame({**columns, "time": times, "subject": [row.get("subject") for row in ROWS]})
+        names = {"operation", "location", "actor", "time", "subject"}
+        found = self.appended(frame)
+        self.same(found, [{name: value for name, value in row.items() if name in names} for row in ROWS])
 
     def test_many(self) -> None:
         many = pa.table(

@@ -77,17 +77,6 @@ logger.addHandler(Handler(bulla_audit.gunicorn.producer))
 logger.setLevel("INFO")
 """
 
-LISTENER = """
-import signal, sys, threading
-from bulla_audit import Log
-end = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: end.set())
-with Log("audit") as log:
-    log.listen("audit.sock", clients=64)
-    print("listening", flush=True)
-    end.wait()
-"""
-
 
 class Web(http.client.HTTPConnection):
     """A connection to the server's socket."""
@@ -171,8 +160,10 @@ class Gunicorn(Case):
         while True:
             self.assertIsNone(server.poll(), self.told.read_text())
             self.assertLess(time.monotonic(), deadline, self.told.read_text())
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                connection = Web(self.place / "web.sock")
+            with (
+                contextlib.suppress(OSError, http.client.HTTPException),
+                contextlib.closing(Web(self.place / "web.sock")) as connection,
+            ):
                 connection.request("GET", "/nowhere")
                 connection.getresponse().read()
                 return server
@@ -262,19 +253,14 @@ class Gunicorn(Case):
         bulla_audit.Log(self.path).close()
         self.check(load, all_views=False)
 
-    def listen(self) -> subprocess.Popen[str]:
-        listener = self.start(LISTENER)
-        self.assertEqual(listener.stdout.readline(), "listening\n")
-        return listener
-
     def test_the_log_of_a_service_that_is_started_anew(self) -> None:
         listener = self.listen()
         server = self.serve(FASTAPI, 'socket="audit.sock"', durable=True, more=self.UVICORN)
         load = Load(self.place / "web.sock").start()
         try:
             load.until(100)
-            listener.terminate()
-            self.assertEqual(listener.wait(PATIENCE), 0)
+            listener.communicate(timeout=PATIENCE)
+            self.assertEqual(listener.returncode, 0)
             deadline = time.monotonic() + PATIENCE
             while not load.refused:
                 self.assertLess(time.monotonic(), deadline, "nothing was refused while the log was closed")
@@ -284,8 +270,8 @@ class Gunicorn(Case):
             self.stop(server)
         finally:
             load.stop()
-        listener.terminate()
-        self.assertEqual(listener.wait(PATIENCE), 0)
+        listener.communicate(timeout=PATIENCE)
+        self.assertEqual(listener.returncode, 0)
         self.assertRegex(self.told.read_text(), "bulla_audit: .*may be missing")
         # What was refused may be in the log, or not: the connection ended before it was acknowledged.
         self.check(load, all_views=False)

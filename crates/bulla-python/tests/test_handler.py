@@ -8,6 +8,7 @@ import logging
 import logging.config
 import logging.handlers
 import queue
+import signal
 import threading
 from fractions import Fraction
 from typing import Any
@@ -100,6 +101,34 @@ class Handling(Case):
             handler.handle(record)
         wanted = [round(Fraction(created) * 1_000_000_000) for created in times]
         self.assertEqual([entry["time"] for entry in self.found()], wanted)
+
+    def test_levels_are_given_by_number_or_by_name(self) -> None:
+        waited = []
+
+        class Receipt:
+            def wait(self) -> bool:
+                waited.append(True)
+                return True
+
+        class Producer:
+            def append(self, **fields: object) -> None:
+                pass
+
+            def flush(self) -> Receipt:
+                return Receipt()
+
+        for level in [logging.ERROR, "ERROR"]:
+            self.logger.handlers = [Handler(Producer, level="WARNING", durable_level=level)]
+            self.logger.info("neither")
+            self.logger.warning("only staged")
+            self.assertEqual(waited, [])
+            self.logger.error("durable")
+            self.assertEqual(waited, [True])
+            waited.clear()
+        with self.assertRaisesRegex(ValueError, "LOUD"):
+            Handler(self.log, durable_level="LOUD")
+        with self.assertRaises(TypeError):
+            Handler(self.log, durable_level=0.5)
 
     def test_a_producer_that_is_given_stays_open(self) -> None:
         producer = self.log.producer()
@@ -277,8 +306,48 @@ class Connected(Case):
         with self.assertRaises(bulla_audit.Error):
             logger.info("x")
 
+    def test_what_could_not_be_sent_any_more_is_told_when_it_is_flushed(self) -> None:
+        listener = self.listen()
+        connection = bulla_audit.connect(self.place / "audit.sock", append_timeout=0.2)
+        handler = Handler(connection)
+        logger = logging.Logger("orders")
+        logger.addHandler(handler)
+        listener.send_signal(signal.SIGSTOP)
+        with self.assertRaises(bulla_audit.Timeout):
+            while True:
+                logger.info("x" * 60_000)
+        listener.kill()
+        for act in [handler.flush, handler.close, connection.close]:
+            with self.assertRaises(bulla_audit.Closed):
+                act()
+
 
 class Durable(Case):
+    def test_nobody_flushes_between_an_entry_and_its_receipt(self) -> None:
+        flushed = []
+
+        class Receipt:
+            def wait(self) -> bool:
+                return True
+
+        class Producer:
+            def append(self, **fields: object) -> None:
+                other.start()
+                # It waits until this one has flushed.
+                other.join(0.2)
+
+            def flush(self) -> Receipt:
+                flushed.append(threading.current_thread())
+                return Receipt()
+
+        handler = Handler(Producer, durable_level=logging.ERROR)
+        other = threading.Thread(target=handler.flush)
+        logger = logging.Logger("orders")
+        logger.addHandler(handler)
+        logger.error("x")
+        other.join()
+        self.assertEqual(flushed, [threading.current_thread(), other])
+
     def test_what_a_durable_call_has_returned_from_outlives_a_kill(self) -> None:
         process = self.start("""
             import logging, sys, time

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import gc
+import importlib
+import inspect
 import pickle
+import signal
 import threading
 import time
+import unittest.mock
 import warnings
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import bulla_audit
 from bulla_audit import Log, Reader
-from common import Case
+from common import PATIENCE, Case
 
 ALL = {
     "operation": "update",
@@ -40,6 +47,22 @@ class Names(Case):
             if name != "__version__":
                 self.assertTrue(thing.__doc__, name)
         self.assertRegex(bulla_audit.__version__, r"^\d+\.\d+\.\d+")
+
+    def test_whatever_a_user_calls_or_reads_is_documented(self) -> None:
+        modules = ["", ".asgi", ".django", ".gunicorn", ".handler", ".sqlalchemy", ".structlog"]
+        seen = set()
+        for module in [importlib.import_module(f"bulla_audit{name}") for name in modules]:
+            self.assertTrue(inspect.getdoc(module), module)
+            for name in set(module.__all__) - {"__version__"}:
+                thing = getattr(module, name)
+                self.assertTrue(thing.__doc__, name)
+                for member in vars(thing) if inspect.isclass(thing) else []:
+                    kind = inspect.getattr_static(thing, member)
+                    is_told = callable(kind) or inspect.isdatadescriptor(kind)
+                    if is_told and not member.startswith("_"):
+                        seen.add(f"{name}.{member}")
+                        self.assertTrue(inspect.getdoc(kind), f"{name}.{member}")
+        self.assertLessEqual({"Log.close", "Producer.append", "Report.ok", "Receipt.notify", "Handler.lost"}, seen)
 
     def test_errors_are_of_the_kinds_that_python_has(self) -> None:
         kinds = {"Invalid": ValueError, "Timeout": TimeoutError, "Unavailable": OSError}
@@ -167,6 +190,20 @@ class Appending(Case):
             log.flush()
             self.assertEqual(log.telemetry()["entries"], 1)
 
+    def test_readers_find_what_a_checkpoint_covers(self) -> None:
+        with Log(self.path, checkpoint_interval="1 h") as log, log.producer() as producer:
+            producer.append("read")
+            receipt = producer.flush()
+            receipt.wait()
+            self.assertEqual(len(self.entries()), 0)
+            receipt.checkpointed()
+            self.assertEqual(len(self.entries()), 1)
+            producer.append("read")
+            log.flush()
+            self.assertEqual(len(self.entries()), 2)
+            producer.append("read")
+        self.assertEqual(len(self.entries()), 3)
+
     def test_what_is_closed_says_so(self) -> None:
         log = Log(self.path)
         producer = log.producer()
@@ -182,7 +219,13 @@ class Appending(Case):
         log.close()
         self.assertTrue(log.closed)
         self.assertTrue(left.closed)
-        for call in [log.producer, log.flush, left.flush, lambda: left.append("read"), lambda: left.append_batch([{"operation": "read"}])]:
+        for call in [
+            log.producer,
+            log.flush,
+            left.flush,
+            lambda: left.append("read"),
+            lambda: left.append_batch([{"operation": "read"}]),
+        ]:
             with self.assertRaises(bulla_audit.Closed):
                 call()
         # Who closes what is closed has what was wanted.
@@ -205,7 +248,7 @@ class Appending(Case):
             Log(self.place / "nowhere")
         with Log(self.path, memory="64 MiB", linger="5 ms") as log:
             self.assertEqual(log.origin, "example.com/test")
-        with self.assertRaises(bulla_audit.Error):
+        with self.assertRaises(bulla_audit.Refused):
             bulla_audit.create(self.path)
 
     def test_nothing_is_pickled_or_copied(self) -> None:
@@ -220,10 +263,181 @@ class Appending(Case):
                     with self.assertRaisesRegex(TypeError, "connect"):
                         attempt(thing)
 
+    def test_a_log_that_takes_nothing_is_a_timeout_and_loses_nothing(self) -> None:
+        listener = self.listen()
+        connection = bulla_audit.connect(self.place / "audit.sock", append_timeout=0.2)
+        self.addCleanup(connection.close)
+        producer = connection.producer()
+        listener.send_signal(signal.SIGSTOP)
+        staged = 0
+        with self.assertRaises(bulla_audit.Timeout):
+            while True:
+                producer.append("read", payload="x" * 60_000, flags=staged)
+                staged += 1
+        listener.send_signal(signal.SIGCONT)
+        while True:
+            try:
+                producer.flush().wait()
+                break
+            except bulla_audit.Timeout:
+                pass
+        listener.communicate(timeout=PATIENCE)
+        self.assertEqual([entry["flags"] for entry in self.entries()], list(range(staged)))
+
+    def test_what_is_shown_of_things_says_how_they_stand(self) -> None:
+        log = self.open()
+        producer = log.producer()
+        self.assertRegex(repr(producer), "^<bulla_audit.Producer: open, log .*audit>$")
+        producer.append("secret", "secret", subject="secret", actor="secret", payload="secret")
+        receipt = producer.flush()
+        self.assertRegex(repr(receipt), "^<bulla_audit.Receipt: (not )?durable( yet)?>$")
+        receipt.wait()
+        self.assertEqual(repr(receipt), "<bulla_audit.Receipt: durable>")
+        producer.close()
+        self.assertRegex(repr(producer), "^<bulla_audit.Producer: closed, log .*audit>$")
+        log.close()
+        checked = bulla_audit.check(Reader(self.path, key=self.key).prove(), key=self.key)
+        self.assertRegex(repr(checked), r"^<bulla_audit.Checked: anchored, entries=1, withheld=0, tree_size=\d+>$")
+        report = bulla_audit.verify(self.path)
+        self.assertRegex(repr(report), r"^<bulla_audit.Report: ok, not anchored, entries=1, tree_size=\d+, f")
+        erasure = bulla_audit.erase(self.path, ["secret", "secret too"])
+        self.assertRegex(repr(erasure), r"^<bulla_audit.Erasure: erased=1, unknown=1, frame=\d+>$")
+        (self.path / "checkpoint").write_bytes(b"")
+        report = bulla_audit.verify(self.path)
+        self.assertRegex(repr(report), "^<bulla_audit.Report: not ok")
+        self.assertRegex(repr(report.findings), "<bulla_audit.Finding: violation: ")
+        for thing in [producer, receipt, checked, report, report.findings, erasure]:
+            self.assertNotIn("secret", repr(thing))
+
     def test_what_is_made_natively_cannot_be_made_otherwise(self) -> None:
         for kind in [bulla_audit.Producer, bulla_audit.Connection, bulla_audit.Receipt, bulla_audit.Entries]:
             with self.assertRaises(TypeError):
                 kind()
+
+
+class Telling(Case):
+    """Who is told of a receipt is told by a thread that the log waits for."""
+
+    def reopened(self) -> list[int]:
+        """The entries of a log that is closed, or is going to be."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                Log(self.path).close()
+                return [entry["flags"] for entry in self.entries()]
+            except bulla_audit.Locked:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.01)
+
+    def append(self, log: Log) -> bulla_audit.Producer:
+        producer = log.producer()
+        for number in range(100):
+            producer.append("read", flags=number)
+        return producer
+
+    def check(self, act: Callable[[Log, Callable[..., None]], None]) -> list[str]:
+        """What is raised where nobody can catch it, while `act` has an end of the log told by its own thread."""
+        raised: list[str] = []
+        told = threading.Event()
+        with unittest.mock.patch("sys.unraisablehook", lambda error: raised.append(repr(error.exc_value))):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)
+                act(Log(self.path, linger="1 h"), lambda *_: told.set())
+                self.assertTrue(told.wait(PATIENCE))
+                self.assertEqual(self.reopened(), list(range(100)))
+        return raised
+
+    def test_closing_is_refused_and_done(self) -> None:
+        caught: list[Exception] = []
+
+        def act(log: Log, done: Callable[..., None]) -> None:
+            def told(_: object) -> None:
+                try:
+                    log.close()
+                except Exception as error:
+                    caught.append(error)
+                done()
+
+            self.append(log).flush().notify(told)
+
+        self.assertEqual(self.check(act), [])
+        self.assertEqual([type(error) for error in caught], [bulla_audit.Invalid])
+
+    def test_letting_go_of_the_last_reference(self) -> None:
+        def act(log: Log, done: Callable[..., None]) -> None:
+            kept: list[object] = [log, self.append(log)]
+            receipt = kept[1].flush()
+
+            def told(_: object) -> None:
+                kept.clear()
+                done()
+
+            receipt.notify(told)
+
+        self.assertEqual(self.check(act), [])
+
+    def test_collecting_a_cycle(self) -> None:
+        gc.disable()
+        self.addCleanup(gc.enable)
+
+        def act(log: Log, done: Callable[..., None]) -> None:
+            cycle: list[object] = [log, self.append(log)]
+            cycle.append(cycle)
+            receipt = cycle[1].flush()
+            go_on = threading.Event()
+
+            def told(_: object) -> None:
+                go_on.wait(PATIENCE)
+                gc.collect()
+                done()
+
+            receipt.notify(told)
+            del cycle, log, receipt
+            go_on.set()
+
+        self.assertEqual(self.check(act), [])
+
+    def test_closing_while_others_wait_in_the_log(self) -> None:
+        def act(log: Log, done: Callable[..., None]) -> None:
+            def told(_: object) -> None:
+                for call in [log.telemetry, log.close]:
+                    with contextlib.suppress(bulla_audit.Error):
+                        call()
+                done()
+
+            def wait() -> None:
+                with contextlib.suppress(bulla_audit.Closed):
+                    log.flush()
+
+            producer = self.append(log)
+            waiting = [threading.Thread(target=wait) for _ in range(4)]
+            for thread in waiting:
+                thread.start()
+            producer.flush().notify(told)
+            for thread in waiting:
+                thread.join()
+
+        self.assertEqual(self.check(act), [])
+
+    def test_what_is_being_closed_at_the_exit_is_waited_for(self) -> None:
+        self.run_program("""
+            import threading
+            from bulla_audit import Invalid, Log
+            log = Log("audit", linger="1 h")
+            producer, other = log.producer(), log.producer()
+            for number in range(100):
+                other.append("read", flags=number)
+            producer.append("read", flags=100)
+            told = threading.Event()
+            def close(_):
+                try:
+                    log.close()
+                except Invalid:
+                    told.set()
+            producer.flush().notify(close)
+            assert told.wait(100)
+            """)
+        self.assertEqual(sorted(entry["flags"] for entry in self.entries()), list(range(101)))
 
 
 class Connecting(Case):
@@ -262,6 +476,8 @@ class Connecting(Case):
                 producer.flush().wait()
         # It was not this process that closed it.
         self.assertFalse(producer.closed)
+        with contextlib.suppress(bulla_audit.Closed):
+            connection.close()
 
     def test_actors_can_be_who_the_kernel_says(self) -> None:
         other = self.place / "peer.sock"
@@ -275,6 +491,33 @@ class Connecting(Case):
         self.log.close()
         (entry,) = self.entries()
         self.assertRegex(entry["actor"], r"^uid:\d+$")
+
+    def test_a_connection_that_is_let_go_of_with_its_producers_sends_what_they_have(self) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            producer = bulla_audit.connect(self.socket).producer()
+            producer.append("read")
+            del producer
+            gc.collect()
+        self.assertEqual([str(each.message) for each in caught], [])
+        self.log.close()
+        self.assertEqual(len(self.entries()), 1)
+
+    def test_a_log_that_is_let_go_of_is_warned_of(self) -> None:
+        self.log.close()
+        with self.assertWarnsRegex(ResourceWarning, "^unclosed log "):
+            Log(self.path)
+            gc.collect()
+
+    def test_each_producer_of_a_connection_is_a_client(self) -> None:
+        self.log.close()
+        self.log = self.open()
+        self.log.listen(self.socket, clients=2)
+        with bulla_audit.connect(self.socket) as connection:
+            producers = [connection.producer(), connection.producer()]
+            with self.assertRaises(bulla_audit.Unavailable):
+                connection.producer()
+            del producers
 
     def test_nobody_listens(self) -> None:
         with self.assertRaises(bulla_audit.Unavailable):
@@ -367,10 +610,10 @@ class Reading(Case):
         self.assertFalse(unanchored.anchored)
         place = len(proof) // 2
         other = "A" if proof[place] != "A" else "B"
-        with self.assertRaises(bulla_audit.Error):
+        with self.assertRaises((bulla_audit.Tampered, bulla_audit.Invalid)):
             bulla_audit.check(proof[:place] + other + proof[place + 1 :], key=self.key)
         strange = bulla_audit.create(self.place / "other", origin="example.com/test")
-        with self.assertRaises(bulla_audit.Error):
+        with self.assertRaises(bulla_audit.Tampered):
             bulla_audit.check(proof, key=strange)
 
     def test_a_log_is_verified_with_public_data(self) -> None:
@@ -404,10 +647,26 @@ class Reading(Case):
             self.assertEqual(bulla_audit.erase(self.path, "user_4").erased, 1)
         self.assertEqual(sum(entry.get("withheld") == "erased" for entry in self.entries()), 100)
 
+    def test_a_log_without_erasure_refuses_it(self) -> None:
+        bulla_audit.create(self.place / "other", erasure=False)
+        with self.assertRaises(bulla_audit.Refused):
+            bulla_audit.erase(self.place / "other", "user_4")
+        with self.assertRaises(bulla_audit.Invalid):
+            bulla_audit.create(self.place / "third", recipients=["nobody"])
+
+    def test_what_is_personal_can_be_withheld(self) -> None:
+        reader = Reader(self.path, key=self.key, withhold_personal=True)
+        found = list(reader.query())
+        self.assertEqual({entry["withheld"] for entry in found}, {"not-given"})
+        self.assertEqual({entry.get("subject") for entry in found}, {None})
+        self.assertEqual(len(list(reader.query(operation="read"))), 500)
+        with self.assertRaises(bulla_audit.Invalid):
+            reader.query(subject="user_4")
+
     def test_keys_are_needed(self) -> None:
         keys = Path(f"{self.path}.keys")
         elsewhere = self.place / "elsewhere"
         keys.rename(elsewhere)
-        with self.assertRaises(bulla_audit.Error):
+        with self.assertRaises(bulla_audit.NoKey):
             self.entries()
         self.assertEqual(len(list(Reader(self.path, key=self.key, keys=elsewhere).query())), 1000)

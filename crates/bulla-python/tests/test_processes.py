@@ -17,7 +17,8 @@ WORKER = """
     from bulla_audit.handler import Handler
 
     def work(number):
-        # Whoever works neither flushes nor closes.
+        # Whoever works neither flushes nor closes, nor lets go.
+        global connection, producer
         connection = connect("audit.sock")
         producer = connection.producer()
         for entry in range(200):
@@ -43,7 +44,43 @@ WORKER = """
     """
 
 
+def leave(thing: Any) -> str:
+    with thing:
+        pass
+    return str(thing.closed)
+
+
 class Forks(Case):
+    def test_what_a_forked_child_lets_go_of_stays_its_parents(self) -> None:
+        told = self.run_program("""
+            import gc, os, warnings
+            import bulla_audit
+            from bulla_audit import Log
+            warnings.simplefilter("error")
+            log = Log("audit", linger="1 h")
+            log.listen("audit.sock")
+            connection = bulla_audit.connect("audit.sock")
+            producer, remote = log.producer(), connection.producer()
+            for number in range(1000):
+                producer.append("read", flags=number)
+                remote.append("read", flags=1000 + number)
+            receipts = [producer.flush(), remote.flush()]
+            query = iter(bulla_audit.Reader("audit").query())
+            child = os.fork()
+            if child == 0:
+                del log, connection, producer, remote, receipts, query
+                gc.collect()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            for each in [producer, remote]:
+                each.append("read", flags=2000)
+                each.flush().wait()
+            connection.close()
+            log.close()
+            """)
+        self.assertEqual(told.stderr, "")
+        self.assertEqual(sorted(entry["flags"] for entry in self.entries()), [*range(2000), 2000, 2000])
+
     def test_a_forked_child_is_refused_what_its_parent_has(self) -> None:
         log = self.open()
         log.listen(self.place / "audit.sock")
@@ -82,9 +119,12 @@ class Forks(Case):
         for number, call in enumerate(calls):
             with self.subTest(call=number):
                 self.assertRegex(self.in_child(call), r"^Closed: .*connect")
-        # Closing is no harm to the parent.
+        # Closing does nothing, in whatever way.
         for call in [producer.close, remote.close, log.close, connection.close]:
-            self.in_child(call)
+            self.assertEqual(self.in_child(call), "None")
+        for thing in [producer, remote, log, connection]:
+            with self.subTest(thing=type(thing).__name__):
+                self.assertRegex(self.in_child(lambda thing=thing: leave(thing)), "^(True|closed)")
         producer.append("read")
         remote.append("read")
         producer.flush().wait()
@@ -214,7 +254,7 @@ class Multiprocessing(Case):
             import bulla_audit
 
             def work():
-                global log
+                global log, producer
                 log = bulla_audit.Log("audit", linger="1 h")
                 producer = log.producer()
                 producer.append("read")
@@ -226,6 +266,25 @@ class Multiprocessing(Case):
             # It was closed: nothing has to be recovered, and it is free.
             bulla_audit.Log("audit").close()
             """)
+        self.assertEqual(len(self.entries()), 1)
+
+    def test_a_log_of_a_child_that_alone_knows_the_package_is_closed_at_its_end(self) -> None:
+        self.run_program("""
+            import multiprocessing
+
+            def work():
+                global log, producer
+                import bulla_audit
+                log = bulla_audit.Log("audit", linger="1 h")
+                producer = log.producer()
+                producer.append("read")
+
+            child = multiprocessing.get_context("fork").Process(target=work)
+            child.start()
+            child.join()
+            assert child.exitcode == 0
+            """)
+        # Nothing has to be recovered.
         self.assertEqual(len(self.entries()), 1)
 
     def test_nothing_is_sent_to_another_process(self) -> None:
@@ -355,6 +414,7 @@ class Exits(Case):
             from bulla_audit import Log
 
             def work():
+                global log, producer
                 log = Log("audit", linger="1 h", retries=0)
                 producer = log.producer()
                 resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))

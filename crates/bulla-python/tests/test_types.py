@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import bulla_audit
-from common import PATIENCE, Case
+from common import HERE, PATIENCE, Case
 
 PACKAGE = Path(bulla_audit.__file__).parent
 
@@ -32,8 +32,13 @@ async def act() -> None:
     await producer.flush().durable()
 
 each: LoggedEntry
+number: int
+subjects: list[str]
 for each in Reader("audit", key="x").query(subject=["a"], status=range(200, 300), prefix={"location": b"x"}):
-    print(each["entry"])
+    number = each["entry"] + each["time"] + each["status"]
+    subjects = each["subject"]
+checked = bulla_audit.check(Reader("audit").prove(subject="a"), key="x")
+subjects = checked.disclosed[0].get("subject", [])
 token = bulla_audit.bind(purpose="x")
 bulla_audit.unbind(token)
 """
@@ -50,6 +55,8 @@ WRONG = {
     "payload": 'context(payload="x")',
     "target": 'Handler("audit")',
     "query": 'Reader("audit").query(status="200")',
+    "logged": 'for each in Reader("audit").query(): each["subject"].upper()',
+    "level": "Handler(Log('audit'), durable_level=0.5)",
 }
 
 
@@ -75,6 +82,17 @@ class Types(Case):
             self.assertTrue(
                 any(line.startswith(f"wrong_{name}.py:4: error:") for line in lines), f"{name}\n{found.stdout}"
             )
+
+    def test_the_demo_and_the_programs_of_the_documents(self) -> None:
+        project = Path(__file__).parents[3]
+        programs = {"demo.py": (HERE.parent / "demo/demo.py").read_text()}
+        for document in ["README.md", "crates/bulla-python/README.md", "docs/python.md"]:
+            text = (project / document).read_text()
+            programs[document.replace("/", "_").replace(".md", ".py")] = text.split("```python\n")[1].split("```")[0]
+        for name, program in programs.items():
+            (self.place / name).write_text(program)
+            found = self.mypy("--strict", "--python-version", "3.10", name)
+            self.assertEqual(found.returncode, 0, f"{name}: {found.stdout}{found.stderr}")
 
     def test_the_stub_says_what_the_module_has(self) -> None:
         found = self.mypy("bulla_audit._native", "--ignore-missing-stub", module="mypy.stubtest")

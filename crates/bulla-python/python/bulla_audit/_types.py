@@ -52,14 +52,35 @@ class Entry(TypedDict, total=False):
     time: Time | None
 
 
-class LoggedEntry(Entry, total=False):
-    """An entry as it is read.
-
-    `subject` is a list, `time` are nanoseconds since the Unix epoch, location and payload are `bytes` where they are no
-    UTF-8. `entry` is its number in the log; `withheld` says why what is personal of it is not there.
-    """
+class _Always(TypedDict):
+    """What every entry has that is read."""
 
     entry: int
+    time: int
+    operation: str
+
+
+class LoggedEntry(_Always, total=False):
+    """An entry as it is read: without what is absent.
+
+    `entry` is its number in the log, `time` are nanoseconds since the Unix epoch, `duration` is in nanoseconds, `size`
+    in bytes; `location` and `payload` are `bytes` where they are no UTF-8. `withheld` says why what is personal of it
+    is not there.
+    """
+
+    location: str | bytes
+    subject: list[str]
+    controller: str
+    processor: str
+    purpose: str
+    actor: str
+    client: str
+    stream: str
+    status: int
+    duration: int
+    size: int
+    flags: int
+    payload: str | bytes
     withheld: Literal["erased", "not-given", "key-lost"]
 
 

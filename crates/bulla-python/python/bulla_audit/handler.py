@@ -46,8 +46,8 @@ class Handler(logging.Handler):
     to `logging`'s own `handleError`, which prints it with the message unless `logging.raiseExceptions` is false, and is
     counted in `lost`.
 
-    From `durable_level` on a logging call returns when its entry is durable; below it, and by default, when it is
-    staged. What is staged is durable a little later by itself.
+    From `durable_level` on, a number or a name as `level` is (`"ERROR"`), a logging call returns when its entry is
+    durable; below it, and by default, when it is staged. What is staged is durable a little later by itself.
 
     Any thread may log. It takes no lock but for the producer's, so that threads that wait for durable entries share
     their syncs. In a forked child a log's and a connection's handler refuses with `Closed`; one that was made with a
@@ -60,13 +60,14 @@ class Handler(logging.Handler):
         level: int | str = logging.NOTSET,
         *,
         unrecordable: str = "raise",
-        durable_level: int | None = None,
+        durable_level: int | str | None = None,
     ) -> None:
         super().__init__(level)
         if unrecordable not in ("raise", "handle"):
             raise ValueError('`unrecordable` is "raise" or "handle"')
         self._raises = unrecordable == "raise"
-        self._durable_level = durable_level
+        # What a logger takes as a level, by number or by name.
+        self._durable_level = None if durable_level is None else logging.Logger("", durable_level).level
         self._way = Way(target)
 
     @property

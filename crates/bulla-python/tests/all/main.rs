@@ -1,5 +1,7 @@
 //! The package as Python has it: its tests are Python's (`tests/*.py`), run against what this workspace has built just now; and its
 //! wheel, built and installed as a user would.
+#![allow(clippy::disallowed_methods, reason = "tests run interpreters and look at files")]
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,9 +16,9 @@ fn workspace() -> PathBuf {
     manifest().join("../..").canonicalize().unwrap()
 }
 
-/// Where cargo puts what these tests are built beside.
-fn built() -> PathBuf {
-    std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned()
+/// Where cargo puts the libraries that these tests depend on, of which this package's is one.
+fn libraries() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
 /// The interpreter that `make setup` installs packages for.
@@ -54,7 +56,7 @@ fn package() -> &'static Path {
         let package = place.path().join("bulla_audit");
         copy(&manifest().join("python/bulla_audit"), &package);
         let library = package.join("_native.abi3.so");
-        std::os::unix::fs::symlink(built().join("libbulla_python.so"), library).unwrap();
+        std::os::unix::fs::symlink(libraries().join("libbulla_python.so"), library).unwrap();
         place
     });
     place.path()
@@ -65,7 +67,7 @@ fn tests_in(name: &str) {
     let mut command = python();
     let tests = manifest().join("tests");
     command.args(["-m", "unittest", "-v", name]).current_dir(&tests).env("PYTHONPATH", package());
-    command.env("BULLA_COMMAND", built().join("bulla"));
+    command.env("BULLA_COMMAND", libraries().join("../bulla"));
     let told = ran(&mut command);
     // A file without tests passes, too.
     let ran = told.lines().find_map(|line| line.strip_prefix("Ran ")?.split(' ').next()?.parse::<u32>().ok());
