@@ -12,6 +12,8 @@ command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v g++ >/dev/null || missing+=(g++)
 # Programs in C are compiled with both.
 command -v clang >/dev/null || missing+=(clang)
+# One of them runs under it.
+command -v valgrind >/dev/null || missing+=(valgrind)
 command -v pkg-config >/dev/null || missing+=(pkg-config)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
 command -v age >/dev/null || missing+=(age)

@@ -47,13 +47,13 @@ typedef enum bulla_status {
   BULLA_INVALID = 1,
   // The memory for staged entries stayed full: try again, or slow down.
   BULLA_TIMEOUT = 2,
-  // The log is closed, or the handle is in a forked child: open it anew, or connect.
+  // The log of this producer is closed, or the handle came along into a forked child: open it anew, or connect.
   BULLA_CLOSED = 3,
   // Another process has the log open: connect to it with `bulla_connect`, or stop it.
   BULLA_LOCKED = 4,
   // The environment failed (I/O, a full disk, a missing path): mend it, then open the log again.
   BULLA_UNAVAILABLE = 5,
-  // The log is not what was written: run `bulla verify`.
+  // The log is not what was written: run `bulla verify`. Or a proof does not hold.
   BULLA_TAMPERED = 6,
   // The data subject was erased: nobody can read this any more.
   BULLA_ERASED = 7,
@@ -260,7 +260,8 @@ enum bulla_status bulla_open(uint32_t abi,
                              struct bulla_log **log);
 
 // Connects to a log that another process has open and listens for at the socket `path` (`bulla append --listen`, `bulla_listen`).
-// Producers and receipts of it are used as those of a log that is open here.
+// Producers and receipts of it are used as those of a log that is open here. Each producer has a connection of its own, and counts as one of
+// the clients that may be connected there; so does a connection that has none yet.
 //
 // `abi` is `BULLA_ABI_VERSION`.
 //
@@ -270,8 +271,8 @@ enum bulla_status bulla_connect(uint32_t abi,
                                 const char *path,
                                 struct bulla_log **log);
 
-// Listens for entries of other processes at the socket `path`, until the log is closed. Its mode is 0600. `clients` may be connected at
-// once (0: 64).
+// Listens for entries of other processes at the socket `path`, until the log is closed. Its mode is 0600: processes of the same user may
+// connect. `clients` may be connected at once (0: 64), of which each producer of a connection is one.
 //
 // The caller sees to it that:
 // `path` ends with a zero.
@@ -298,7 +299,8 @@ enum bulla_status bulla_telemetry(struct bulla_log *log,
                                   void *context);
 
 // Closes the log: everything is written, synced and signed, or, of a log that another process has open, acknowledged as durable. Producers
-// that are left can append no more. The handle is gone whatever this returns; what it returns tells whether all of it is durable.
+// that are left can append no more. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child; what it returns tells whether
+// all of it is durable.
 enum bulla_status bulla_close(struct bulla_log *log);
 
 // Stages an entry: copies it. Where the memory for entries is full it waits, as long as `append_timeout` says. What it points to is
@@ -341,7 +343,9 @@ enum bulla_status bulla_producer_flush(struct bulla_producer *producer,
 // Closes a producer: what it staged is written as what any other did. The handle is gone whatever this returns.
 enum bulla_status bulla_producer_close(struct bulla_producer *producer);
 
-// Opens the log in `directory` for reading, with its keys in `keys` (null: the directory's name and `.keys`).
+// Opens the log in `directory` for reading, with its keys in `keys` (null: the directory's name and `.keys`). A reader gives entries that a
+// signed checkpoint covers, and no others: of a log that is open those of which `bulla_receipt_checkpointed` has returned, and, unasked, those that
+// are older than `checkpoint_interval`; of one that was closed all of them.
 //
 // `abi` is `BULLA_ABI_VERSION`. `key` is the public key that the log must be of (null: whatever it names itself, which anybody could have written).
 //
@@ -402,7 +406,8 @@ enum bulla_status bulla_prove(struct bulla_reader *reader,
 enum bulla_status bulla_reader_close(struct bulla_reader *reader);
 
 // Checks a proof of entries with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
-// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, `BULLA_INVALID` where it is none.
+// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, and `BULLA_INVALID` where it cannot be read as
+// a proof, as one may be of which a byte was changed: neither holds.
 //
 // The caller sees to it that:
 // `proof` has its size, `key` ends with a zero, `each` may be called with `context` and an entry, `checked` is null or a place for what it shows.
@@ -425,7 +430,8 @@ enum bulla_status bulla_verify(const char *directory,
                                void *context,
                                struct bulla_report *report);
 
-// Waits until the entries are durable: synced to the medium, or in durability mode `os` given to the operating system.
+// Waits until the entries are durable: synced to the medium, or in durability mode `os` given to the operating system. A reader gives them
+// only once a signed checkpoint covers them: `bulla_receipt_checkpointed`.
 //
 // Returns the failure that keeps them from it; of a log that another process has open, `BULLA_INVALID` where that refused some, the others being durable.
 enum bulla_status bulla_receipt_wait(struct bulla_receipt *receipt);
@@ -438,7 +444,8 @@ enum bulla_status bulla_receipt_poll(struct bulla_receipt *receipt,
                                      uint64_t milliseconds,
                                      bool *durable);
 
-// Waits until a signed checkpoint covers the entries. Of a log that another process has open nobody here can tell.
+// Waits until a signed checkpoint covers the entries, which is when readers give them. Of a log that another process has open nobody here can
+// tell: that one signs after `checkpoint_interval`.
 enum bulla_status bulla_receipt_checkpointed(struct bulla_receipt *receipt);
 
 // Has `told` called once, with what `bulla_receipt_wait` would return: by this thread where that is known already, else by a thread of the

@@ -7,11 +7,13 @@
 
 #include "bulla.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -50,6 +52,13 @@ inline bulla_bytes bytes_or_none(const std::optional<std::string_view> &view) {
 inline std::optional<std::string_view> view(bulla_bytes bytes) {
   if (bytes.data == nullptr) return std::nullopt;
   return std::string_view(bytes.data, bytes.size);
+}
+
+// A time that must not be negative, as a number.
+template <typename Duration>
+std::uint64_t not_negative(Duration time, const char *name) {
+  if (time < Duration::zero()) throw error(BULLA_INVALID, std::string("`") + name + "` is negative");
+  return static_cast<std::uint64_t>(time.count());
 }
 
 inline const char *text_or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
@@ -112,7 +121,7 @@ class carrier {
 // One record of one operation on somebody's data, of views: what they see has to live until it is appended.
 struct entry {
   entry() = default;
-  entry(std::string_view operation, std::string_view location) : operation(operation), location(location) {}
+  entry(std::string_view what, std::string_view where) : operation(what), location(where) {}
 
   std::string_view operation;
   std::optional<std::string_view> location;
@@ -125,12 +134,14 @@ struct entry {
   // Of an entry that is read: why it comes without its personal fields. Nothing of one that is appended.
   bulla_withheld withheld = BULLA_NOT_WITHHELD;
 
-  // Adds a data subject.
+  // Adds a data subject. A text that is gone at the end of the line is not taken: only a view of it would be kept.
   entry &subject(std::string_view name) {
     if (!subjects) subjects.emplace();
     subjects->push_back(name);
     return *this;
   }
+  entry &subject(const char *name) { return subject(std::string_view(name)); }
+  entry &subject(const std::string &&name) = delete;
 };
 
 namespace detail {
@@ -164,7 +175,7 @@ class converted {
       made_.subject_count = entry.subjects->size();
     }
     if (entry.time) number(made_.time, std::chrono::nanoseconds(entry.time->time_since_epoch()).count(), BULLA_HAS_TIME);
-    if (entry.duration) number(made_.duration, entry.duration->count(), BULLA_HAS_DURATION);
+    if (entry.duration) number(made_.duration, not_negative(*entry.duration, "duration"), BULLA_HAS_DURATION);
     if (entry.size) number(made_.size, *entry.size, BULLA_HAS_SIZE);
     if (entry.status) number(made_.status, *entry.status, BULLA_HAS_STATUS);
     if (entry.flags) number(made_.flags, *entry.flags, BULLA_HAS_FLAGS);
@@ -202,7 +213,11 @@ inline entry entry_of(const bulla_entry &from) {
   using clock = std::chrono::system_clock;
   if (from.has & BULLA_HAS_TIME)
     made.time = clock::time_point(std::chrono::duration_cast<clock::duration>(std::chrono::nanoseconds(from.time)));
-  if (from.has & BULLA_HAS_DURATION) made.duration = std::chrono::nanoseconds(from.duration);
+  if (from.has & BULLA_HAS_DURATION) {
+    // One that is longer than 292 years comes as that.
+    const auto longest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    made.duration = std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(from.duration, longest)));
+  }
   if (from.has & BULLA_HAS_SIZE) made.size = from.size;
   if (from.has & BULLA_HAS_STATUS) made.status = from.status;
   if (from.has & BULLA_HAS_FLAGS) made.flags = from.flags;
@@ -235,24 +250,24 @@ class receipt {
   // Waits until the entries are durable.
   void durable() const { detail::check(bulla_receipt_wait(handle_.get())); }
 
-  // The same, for so long at most: whether that was long enough.
+  // The same, for so long at most: whether that was long enough. A negative time is refused.
   bool durable_within(std::chrono::milliseconds time) const {
     bool is_durable = false;
-    const auto milliseconds = static_cast<std::uint64_t>(time.count() < 0 ? 0 : time.count());
+    const std::uint64_t milliseconds = detail::not_negative(time, "time");
     detail::check(bulla_receipt_poll(handle_.get(), milliseconds, &is_durable));
     return is_durable;
   }
 
-  // Waits until a signed checkpoint covers the entries.
+  // Waits until a signed checkpoint covers the entries: a reader gives them from then on.
   void checkpointed() const { detail::check(bulla_receipt_checkpointed(handle_.get())); }
 
   // Calls `told` once, with what durable() fails for, if it does: from this thread or another. It must not throw, and waits for nothing of the log.
   void when_durable(std::function<void(std::optional<error>)> told) const {
     auto kept = std::make_unique<std::function<void(std::optional<error>)>>(std::move(told));
     const auto call = [](void *context, bulla_status status, const char *message) {
-      std::unique_ptr<std::function<void(std::optional<error>)>> told(
+      std::unique_ptr<std::function<void(std::optional<error>)>> given(
           static_cast<std::function<void(std::optional<error>)> *>(context));
-      (*told)(status == BULLA_OK ? std::nullopt : std::optional<error>(error(status, message)));
+      (*given)(status == BULLA_OK ? std::nullopt : std::optional<error>(error(status, message)));
     };
     detail::check(bulla_receipt_notify(handle_.get(), call, kept.get()));
     // From here on the callback has it.
@@ -282,6 +297,7 @@ class producer {
   // Stages entries one after the other, at one time where they have none. `staged` gets how many were, whatever it throws.
   template <typename Entries>
   void append_batch(const Entries &entries, std::size_t *staged = nullptr) {
+    if (staged != nullptr) *staged = 0;
     std::size_t count = 0, subjects = 0;
     for (const entry &entry : entries) {
       count++;
@@ -325,7 +341,8 @@ class log {
     return key;
   }
 
-  // Opens a log. `settings` are in TOML, as `bulla config` names them, and count for this process alone.
+  // Opens a log. `settings` is text in TOML, with the names that `bulla config` has, and counts for this process alone:
+  // `"memory = '128 MiB'\nlinger = '20 ms'"`.
   static log open(const std::string &directory, const std::string &settings = {}, const std::string &keys = {}) {
     bulla_log *made = nullptr;
     detail::check(bulla_open(BULLA_ABI_VERSION, directory.c_str(), detail::text_or_null(keys),
@@ -333,14 +350,15 @@ class log {
     return log(made);
   }
 
-  // Connects to a log that another process has open, and listens for at `path`.
+  // Connects to a log that another process has open, and listens for at `path`. Each producer of it is a client there.
   static log connect(const std::string &path) {
     bulla_log *made = nullptr;
     detail::check(bulla_connect(BULLA_ABI_VERSION, path.c_str(), &made));
     return log(made);
   }
 
-  // Listens for entries of other processes until it is closed.
+  // Listens for entries of other processes until it is closed, at a socket of mode 0600. Each producer of a connection counts as
+  // one of the `clients` (0: 64).
   void listen(const std::string &path, std::size_t clients = 0) {
     detail::check(bulla_listen(handle_.get(), path.c_str(), clients));
   }
@@ -397,9 +415,9 @@ class query {
   template <typename Use>
   auto with(Use &&use) const {
     std::vector<bulla_condition> conditions;
-    for (const condition &condition : conditions_)
-      conditions.push_back({condition.field.c_str(), static_cast<std::uint32_t>(condition.comparison),
-                            detail::bytes(condition.value), condition.first, condition.last});
+    for (const condition &asked : conditions_)
+      conditions.push_back({asked.field.c_str(), static_cast<std::uint32_t>(asked.comparison), detail::bytes(asked.value),
+                            asked.first, asked.last});
     bulla_query made{};
     made.conditions = conditions.data();
     made.condition_count = conditions.size();
@@ -435,7 +453,8 @@ struct checked {
   std::uint64_t entries, withheld, tree_size;
 };
 
-// Checks a proof with the log's public key alone; `each` gets the number and the entry of what it discloses.
+// Checks a proof with the log's public key alone; `each` gets the number and the entry of what it discloses. It throws `BULLA_TAMPERED` where
+// the proof does not hold, and `BULLA_INVALID` where it cannot be read, as one may be of which a byte was changed: neither holds.
 template <typename Each>
 checked check(std::string_view proof, const std::string &key, Each &&each) {
   auto to = detail::giving(each);
@@ -469,7 +488,7 @@ inline report verify(const std::string &directory, const std::string &key = {}) 
   return made;
 }
 
-// What reads a log. Any thread may use it.
+// What reads a log: entries that a signed checkpoint covers. Any thread may use it.
 class reader {
  public:
   // `key` is the public key that the log must be of.

@@ -3,13 +3,18 @@
 //! Invariants:
 //! - a number stands for one thing, ever: it has the kind of thing, the place in its table, and how often that was taken before;
 //! - places are never given back to the system, so that looking at one is safe whatever number is asked for;
-//! - whoever uses a thing has its place locked, without waiting: a handle that two threads use at once is refused to one of them.
-
-#![forbid(unsafe_code)]
+//! - whoever uses a thing has its place locked, without waiting: a handle that two threads use at once is refused to one of them;
+//! - nothing here waits for a lock: in a forked child whoever had it at the time of the fork is missing, and it is never let go;
+//! - a thing belongs to the process that added it: a forked child is refused before anything of it is looked at, and never drops it.
+#![allow(unsafe_code)]
 
 use crate::status::{Failed, Outcome};
-use bulla::Error;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use bulla::store::process;
+use bulla::{Error, ErrorKind};
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// Chunks of a table, of which each has twice the places of the one before, at most.
 const CHUNKS: usize = 27;
@@ -28,27 +33,32 @@ pub(crate) struct Table<T> {
     kind: &'static str,
     /// The same in the numbers, so that those of one table are none of another: 1 to 15.
     tag: u64,
-    chunks: [OnceLock<Chunk<T>>; CHUNKS],
-    free: Mutex<Free>,
+    /// The first place of each chunk; null before that is made.
+    chunks: [AtomicPtr<Place<T>>; CHUNKS],
+    /// The first of the places that are free, in its lower half as [`Place::next`] has it; in its upper half how often that changed.
+    free: AtomicU64,
+    /// How many places were ever taken.
+    used: AtomicU32,
+    /// What the pointers point to.
+    places: PhantomData<Box<[Place<T>]>>,
 }
 
-/// Places that are made together.
-type Chunk<T> = Box<[Mutex<Place<T>>]>;
-
 struct Place<T> {
-    /// How often it was taken.
+    /// Of a place that is free: the one that is free behind it, counted from 1; 0 where there is none.
+    next: AtomicU32,
+    /// The process that took it last; 0 where none did.
+    owner: AtomicU32,
+    kept: Mutex<Kept<T>>,
+}
+
+struct Kept<T> {
+    /// How often the place was taken.
     turn: u32,
     thing: Option<T>,
 }
 
-struct Free {
-    places: Vec<u32>,
-    /// How many were ever taken.
-    used: u32,
-}
-
 /// A thing in use. Its place is locked.
-pub(crate) struct Used<'a, T>(MutexGuard<'a, Place<T>>);
+pub(crate) struct Used<'a, T>(MutexGuard<'a, Kept<T>>);
 
 impl<T> std::ops::Deref for Used<'_, T> {
     type Target = T;
@@ -64,35 +74,53 @@ impl<T> std::ops::DerefMut for Used<'_, T> {
     }
 }
 
+impl<T> Place<T> {
+    fn new() -> Self {
+        let kept = Mutex::new(Kept { turn: 0, thing: None });
+        Place { next: AtomicU32::new(0), owner: AtomicU32::new(0), kept }
+    }
+
+    /// Locks it, unless it is locked.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Kept<T>>> {
+        match self.kept.try_lock() {
+            Ok(kept) => Some(kept),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
 impl<T> Table<T> {
     pub(crate) const fn new(kind: &'static str, tag: u64) -> Self {
         assert!(0 < tag && tag < 16);
-        let free = Mutex::new(Free { places: Vec::new(), used: 0 });
-        Table { kind, tag, chunks: [const { OnceLock::new() }; CHUNKS], free }
+        Table {
+            kind,
+            tag,
+            chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS],
+            free: AtomicU64::new(0),
+            used: AtomicU32::new(0),
+            places: PhantomData,
+        }
     }
 
     /// The number of a thing.
     pub(crate) fn add(&self, thing: T) -> u64 {
-        let index = {
-            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            free.places.pop().unwrap_or_else(|| {
-                free.used += 1;
-                free.used - 1
-            })
-        };
-        let (chunk, place) = split(index);
-        let places = self.chunks[chunk].get_or_init(|| {
-            (0..FIRST << chunk).map(|_| Mutex::new(Place { turn: 0, thing: None })).collect()
-        });
-        let mut place = places[place].lock().unwrap_or_else(PoisonError::into_inner);
-        place.turn += 1;
-        place.thing = Some(thing);
-        self.tag << 60 | u64::from(place.turn) << 32 | u64::from(index)
+        loop {
+            let index = self.take();
+            let place = self.make(index);
+            // Somebody may look at it just now by a number of before, and may be missing in a forked child: then it stays unused.
+            let Some(mut kept) = retried(|| place.try_lock()) else { continue };
+            kept.turn += 1;
+            kept.thing = Some(thing);
+            place.owner.store(process::id(), Ordering::Release);
+            return self.tag << 60 | u64::from(kept.turn) << 32 | u64::from(index);
+        }
     }
 
     /// The thing of this number, as long as what is returned lives.
+    #[inline]
     pub(crate) fn get(&self, number: u64) -> Outcome<Used<'_, T>> {
-        self.place(number).map(Used)
+        self.lock(number).map(Used)
     }
 
     /// A copy of the thing of this number, which many threads may ask for at once.
@@ -100,54 +128,136 @@ impl<T> Table<T> {
     where
         T: Clone,
     {
-        let mut tries = 0;
-        loop {
-            match self.get(number) {
-                // Copying takes no longer than an instant. In a forked child whoever has it locked may never come back.
-                Err(Failed::InUse(_)) if tries < TRIES => {
-                    tries += 1;
-                    std::thread::yield_now();
-                }
-                got => return got.map(|thing| thing.clone()),
-            }
-        }
+        let used = retried(|| match self.get(number) {
+            // Copying takes no longer than an instant.
+            Err(Failed::InUse(_)) => None,
+            got => Some(got),
+        });
+        used.unwrap_or(Err(Failed::InUse(self.kind))).map(|thing| thing.clone())
     }
 
     /// Takes the thing away: its number stands for nothing from now on.
     pub(crate) fn remove(&self, number: u64) -> Outcome<T> {
-        let mut place = self.place(number)?;
-        let thing = place.thing.take().expect("it was looked at");
-        let index = index(number);
+        let mut kept = self.lock(number)?;
+        let thing = kept.thing.take().expect("it was looked at");
         // A place that was taken so often is not taken again: its numbers would be those of before.
-        if place.turn < MAX_TURN {
-            drop(place);
-            self.free.lock().unwrap_or_else(PoisonError::into_inner).places.push(index);
+        if kept.turn < MAX_TURN {
+            drop(kept);
+            self.give_back(index(number));
         }
         Ok(thing)
     }
 
-    fn place(&self, number: u64) -> Outcome<MutexGuard<'_, Place<T>>> {
-        if number == 0 {
-            return Err(Error::invalid(format!("the {} is null", self.kind)).into());
+    #[inline]
+    fn lock(&self, number: u64) -> Outcome<MutexGuard<'_, Kept<T>>> {
+        let place = if number >> 60 == self.tag { self.place(index(number)) } else { None };
+        let place = place.ok_or_else(|| self.gone(number))?;
+        let owner = place.owner.load(Ordering::Acquire);
+        if owner != process::id() && owner != 0 {
+            return Err(self.foreign());
         }
-        let (chunk, place) = split(index(number));
-        let gone = || {
-            Error::invalid(format!("this is no {} any more: it was closed, or is something else", self.kind))
-        };
-        if number >> 60 != self.tag {
-            return Err(gone().into());
-        }
-        let places = self.chunks.get(chunk).and_then(OnceLock::get).ok_or_else(gone)?;
-        let place = match places[place].try_lock() {
-            Ok(place) => place,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(Failed::InUse(self.kind)),
-        };
-        match place.turn == turn(number) && place.thing.is_some() {
-            true => Ok(place),
-            false => Err(gone().into()),
+        let kept = place.try_lock().ok_or(Failed::InUse(self.kind))?;
+        match kept.turn == turn(number) && kept.thing.is_some() {
+            true => Ok(kept),
+            false => Err(self.gone(number)),
         }
     }
+
+    #[cold]
+    fn gone(&self, number: u64) -> Failed {
+        let message = match number {
+            0 => format!("the {} is null", self.kind),
+            _ => format!("this is no {} any more: it was closed, or is something else", self.kind),
+        };
+        Error::invalid(message).into()
+    }
+
+    #[cold]
+    fn foreign(&self) -> Failed {
+        let message = format!(
+            "the {} belongs to the process that made it, not to its child: a child connects to the log (`bulla_connect`), or opens it anew to read",
+            self.kind
+        );
+        Error::new(ErrorKind::Closed, message).into()
+    }
+
+    /// Takes a place that is free, or one that never was taken.
+    fn take(&self) -> u32 {
+        let mut free = self.free.load(Ordering::Acquire);
+        while let Some(first) = low(free).checked_sub(1) {
+            let after = changed(free, self.make(first).next.load(Ordering::Relaxed));
+            match self.free.compare_exchange_weak(free, after, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return first,
+                Err(now) => free = now,
+            }
+        }
+        self.used.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn give_back(&self, index: u32) {
+        let next = &self.make(index).next;
+        let mut free = self.free.load(Ordering::Relaxed);
+        loop {
+            next.store(low(free), Ordering::Relaxed);
+            let after = changed(free, index + 1);
+            match self.free.compare_exchange_weak(free, after, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => free = now,
+            }
+        }
+    }
+
+    /// A place; `None` before its chunk is made.
+    #[inline]
+    fn place(&self, index: u32) -> Option<&Place<T>> {
+        let (chunk, at) = split(index);
+        let first = self.chunks.get(chunk)?.load(Ordering::Acquire);
+        if first.is_null() {
+            return None;
+        }
+        // SAFETY: `make` put it there, the first of so many places, which are never freed.
+        Some(unsafe { &std::slice::from_raw_parts(first, FIRST << chunk)[at] })
+    }
+
+    /// A place, whose chunk is made now where nobody did. That is no `OnceLock`: others would wait for whoever makes it.
+    fn make(&self, index: u32) -> &Place<T> {
+        if let Some(place) = self.place(index) {
+            return place;
+        }
+        let (chunk, _) = split(index);
+        let made = (0..FIRST << chunk).map(|_| Place::<T>::new()).collect::<Box<[_]>>();
+        let made = Box::into_raw(made);
+        let first = &self.chunks[chunk];
+        if first.compare_exchange(ptr::null_mut(), made.cast(), Ordering::AcqRel, Ordering::Acquire).is_err()
+        {
+            // SAFETY: it came from a box, and nobody else has it, since another thread's is kept.
+            drop(unsafe { Box::from_raw(made) });
+        }
+        self.place(index).expect("it was made")
+    }
+}
+
+/// What `look` finds once it does, which is an instant away as a rule.
+#[inline]
+fn retried<R>(mut look: impl FnMut() -> Option<R>) -> Option<R> {
+    for _ in 0..TRIES {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+/// The list of free places once it begins with `first`, as [`Place::next`] has it. How often it changed tells it from one that began with the
+/// same before.
+fn changed(free: u64, first: u32) -> u64 {
+    (free >> 32).wrapping_add(1) << 32 | u64::from(first)
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the lower half")]
+fn low(number: u64) -> u32 {
+    number as u32
 }
 
 /// The handle of a number, as C has it.
@@ -162,9 +272,8 @@ pub(crate) fn number<T>(handle: *const T) -> u64 {
     handle.addr() as u64
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "the lower half")]
 fn index(number: u64) -> u32 {
-    number as u32
+    low(number)
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the upper half, less the kind")]
@@ -239,5 +348,48 @@ mod tests {
             }
         });
         assert!(table.remove(number).is_ok());
+    }
+
+    #[test]
+    fn many_threads_add_and_remove_and_each_number_is_its_own() {
+        let table = Table::new("thing", 15);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let table = &table;
+                scope.spawn(move || {
+                    let mut there = Vec::new();
+                    for round in 0..20_000_usize {
+                        there.push((table.add((thread, round)), round));
+                        if round % 7 != 0 {
+                            let (number, kept) = there.swap_remove(round % there.len());
+                            assert!(table.remove(number).is_ok_and(|thing| thing == (thread, kept)));
+                        }
+                    }
+                    for (number, round) in there {
+                        assert!(table.copy(number).is_ok_and(|thing| thing == (thread, round)));
+                    }
+                });
+            }
+        });
+    }
+
+    /// So a forked child finds it where threads that it has not got were at work.
+    #[test]
+    fn what_nobody_lets_go_of_is_not_waited_for() {
+        let table = Table::new("thing", 15);
+        let numbers = (0..3).map(|thing| table.add(thing)).collect::<Vec<_>>();
+        let place = table.place(1).unwrap();
+        let held = place.kept.lock().unwrap();
+        // It is free, and somebody looked at it.
+        table.give_back(1);
+        let next = table.add(7);
+        assert!(index(next) == 3 && table.copy(next).is_ok_and(|thing| thing == 7));
+        assert!(matches!(table.copy(numbers[1]), Err(Failed::InUse(_))));
+        // That it is another process's is said first.
+        place.owner.store(process::id() + 1, Ordering::Release);
+        let closed =
+            |outcome| matches!(outcome, Err(Failed::Error(error)) if error.kind() == ErrorKind::Closed);
+        assert!(closed(table.copy(numbers[1])) && closed(table.remove(numbers[1])));
+        drop(held);
     }
 }

@@ -169,7 +169,8 @@ pub unsafe extern "C" fn bulla_open(
 }
 
 /// Connects to a log that another process has open and listens for at the socket `path` (`bulla append --listen`, `bulla_listen`).
-/// Producers and receipts of it are used as those of a log that is open here.
+/// Producers and receipts of it are used as those of a log that is open here. Each producer has a connection of its own, and counts as one of
+/// the clients that may be connected there; so does a connection that has none yet.
 ///
 /// `abi` is `BULLA_ABI_VERSION`.
 ///
@@ -192,8 +193,8 @@ pub unsafe extern "C" fn bulla_connect(
     })
 }
 
-/// Listens for entries of other processes at the socket `path`, until the log is closed. Its mode is 0600. `clients` may be connected at
-/// once (0: 64).
+/// Listens for entries of other processes at the socket `path`, until the log is closed. Its mode is 0600: processes of the same user may
+/// connect. `clients` may be connected at once (0: 64), of which each producer of a connection is one.
 ///
 /// # Safety
 /// `path` ends with a zero.
@@ -292,7 +293,8 @@ pub unsafe extern "C" fn bulla_telemetry(
 }
 
 /// Closes the log: everything is written, synced and signed, or, of a log that another process has open, acknowledged as durable. Producers
-/// that are left can append no more. The handle is gone whatever this returns; what it returns tells whether all of it is durable.
+/// that are left can append no more. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child; what it returns tells whether
+/// all of it is durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_close(log: *mut bulla_log) -> bulla_status {
     guarded(|| {

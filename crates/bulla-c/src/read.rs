@@ -139,7 +139,9 @@ fn stop() -> Error {
     Error::new(ErrorKind::Closed, "a callback ended the call")
 }
 
-/// Opens the log in `directory` for reading, with its keys in `keys` (null: the directory's name and `.keys`).
+/// Opens the log in `directory` for reading, with its keys in `keys` (null: the directory's name and `.keys`). A reader gives entries that a
+/// signed checkpoint covers, and no others: of a log that is open those of which `bulla_receipt_checkpointed` has returned, and, unasked, those that
+/// are older than `checkpoint_interval`; of one that was closed all of them.
 ///
 /// `abi` is `BULLA_ABI_VERSION`. `key` is the public key that the log must be of (null: whatever it names itself, which anybody could have written).
 ///
@@ -328,7 +330,8 @@ pub struct bulla_checked {
 }
 
 /// Checks a proof of entries with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
-/// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, `BULLA_INVALID` where it is none.
+/// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, and `BULLA_INVALID` where it cannot be read as
+/// a proof, as one may be of which a byte was changed: neither holds.
 ///
 /// # Safety
 /// `proof` has its size, `key` ends with a zero, `each` may be called with `context` and an entry, `checked` is null or a place for what it shows.

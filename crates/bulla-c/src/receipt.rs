@@ -24,7 +24,8 @@ pub(crate) fn add(receipt: Receipted) -> *mut bulla_receipt {
     to_handle(RECEIPTS.add(receipt))
 }
 
-/// Waits until the entries are durable: synced to the medium, or in durability mode `os` given to the operating system.
+/// Waits until the entries are durable: synced to the medium, or in durability mode `os` given to the operating system. A reader gives them
+/// only once a signed checkpoint covers them: `bulla_receipt_checkpointed`.
 ///
 /// Returns the failure that keeps them from it; of a log that another process has open, `BULLA_INVALID` where that refused some, the others being durable.
 #[unsafe(no_mangle)]
@@ -61,7 +62,8 @@ pub unsafe extern "C" fn bulla_receipt_poll(
     })
 }
 
-/// Waits until a signed checkpoint covers the entries. Of a log that another process has open nobody here can tell.
+/// Waits until a signed checkpoint covers the entries, which is when readers give them. Of a log that another process has open nobody here can
+/// tell: that one signs after `checkpoint_interval`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_receipt_checkpointed(receipt: *mut bulla_receipt) -> bulla_status {
     guarded(|| match RECEIPTS.copy(number(receipt))? {

@@ -15,13 +15,13 @@ pub enum bulla_status {
     BULLA_INVALID = 1,
     /// The memory for staged entries stayed full: try again, or slow down.
     BULLA_TIMEOUT = 2,
-    /// The log is closed, or the handle is in a forked child: open it anew, or connect.
+    /// The log of this producer is closed, or the handle came along into a forked child: open it anew, or connect.
     BULLA_CLOSED = 3,
     /// Another process has the log open: connect to it with `bulla_connect`, or stop it.
     BULLA_LOCKED = 4,
     /// The environment failed (I/O, a full disk, a missing path): mend it, then open the log again.
     BULLA_UNAVAILABLE = 5,
-    /// The log is not what was written: run `bulla verify`.
+    /// The log is not what was written: run `bulla verify`. Or a proof does not hold.
     BULLA_TAMPERED = 6,
     /// The data subject was erased: nobody can read this any more.
     BULLA_ERASED = 7,

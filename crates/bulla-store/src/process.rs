@@ -5,28 +5,43 @@
 //! the child was made. Where that is not offered every question is a system call.
 #![allow(unsafe_code)]
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The page, once it was asked for; `None` where there is none to be had.
-static PAGE: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
+/// The page, or [`NONE`]; null before anybody asked. It is no `OnceLock`: a child that was forked off while another thread had that would
+/// wait for ever.
+static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
+
+/// What stands for a page where there is none to be had: always 0.
+static NONE: AtomicU32 = AtomicU32::new(0);
 
 /// The id of this process.
 #[inline]
 pub fn id() -> u32 {
-    match PAGE.get_or_init(map) {
+    // SAFETY: it is null, or was put there by `make`: both a page and a static are there for good.
+    match unsafe { PAGE.load(Ordering::Acquire).as_ref() } {
         Some(kept) => match kept.load(Ordering::Relaxed) {
             0 => keep(kept),
             id => id,
         },
-        None => std::process::id(),
+        None => make(),
     }
+}
+
+/// Makes the page. Where threads do so at once the first counts, and the others' are left unused.
+#[cold]
+fn make() -> u32 {
+    let made = ptr::from_ref(map().unwrap_or(&NONE)).cast_mut();
+    let _ = PAGE.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire);
+    id()
 }
 
 #[cold]
 fn keep(kept: &AtomicU32) -> u32 {
     let id = std::process::id();
-    kept.store(id, Ordering::Relaxed);
+    if !ptr::eq(kept, &NONE) {
+        kept.store(id, Ordering::Relaxed);
+    }
     id
 }
 

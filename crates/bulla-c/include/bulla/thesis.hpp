@@ -144,6 +144,8 @@ class LoggingManager {
     require(config.maxOpenFiles > 0, "maxOpenFiles must be > 0");
     require(config.maxAttempts > 0, "maxAttempts must be > 0");
     require(config.compressionLevel >= 0 && config.compressionLevel <= 9, "compressionLevel must be from 0 to 9");
+    require(config.appendTimeout.count() >= 0, "appendTimeout must be >= 0");
+    require(config.baseRetryDelay.count() >= 0, "baseRetryDelay must be >= 0");
     require(config.useEncryption, "useEncryption = false is refused: a log of Bulla is always encrypted");
     std::filesystem::create_directories(config.basePath);
   }
@@ -154,7 +156,7 @@ class LoggingManager {
 
   bool start() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (log_ != nullptr) return fail("it runs already");
+    if (log_ != nullptr) return fail("start() was called before, and not stop()");
     const std::string directory = path();
     if (!std::filesystem::exists(directory) &&
         bulla_create(directory.c_str(), nullptr, nullptr, nullptr, 0, nullptr, 0) != BULLA_OK)
@@ -167,7 +169,7 @@ class LoggingManager {
   // Commits, syncs and signs everything: false where that failed, or it does not run.
   bool stop() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (log_ == nullptr) return fail("it does not run");
+    if (log_ == nullptr) return fail("start() was not called");
     // Tokens that are left are of no use from here on; what they do with their handles is refused, and nothing of the log stays open by them.
     for (bulla_producer *producer : producers_)
       while (bulla_producer_close(producer) == BULLA_IN_USE) std::this_thread::yield();
@@ -203,13 +205,14 @@ class LoggingManager {
     return status == BULLA_OK || fail(bulla_message());
   }
 
-  // Writes entries as lines of JSON, of a time and a person where these are given; once it is stopped.
+  // Writes entries as lines of JSON, of a time and a person where these are given; once it is stopped. Of a person for whom it finds nothing
+  // it returns false, and lastError() says what is known of that name: a misspelt one must not come to "nothing is held on you".
   bool exportLogs(const std::string &outputPath,
                   std::chrono::system_clock::time_point fromTimestamp = std::chrono::system_clock::time_point(),
                   std::chrono::system_clock::time_point toTimestamp = std::chrono::system_clock::time_point(),
                   const std::optional<std::string> &dataSubjectId = std::nullopt) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (log_ != nullptr) return fail("stop it before it is exported");
+    if (log_ != nullptr) return fail("exportLogs() reads what stop() has signed: call that first");
     try {
       query asked;
       if (fromTimestamp != std::chrono::system_clock::time_point()) asked.from(fromTimestamp);
@@ -217,13 +220,19 @@ class LoggingManager {
       if (toTimestamp != std::chrono::system_clock::time_point())
         asked.to(toTimestamp + std::chrono::system_clock::duration(1));
       if (dataSubjectId) asked.subject(*dataSubjectId);
+      // Before the file is emptied.
+      const reader from = reader::open(path());
       std::ofstream out(outputPath, std::ios::binary | std::ios::trunc);
-      out.exceptions(std::ios::failbit | std::ios::badbit);
-      reader::open(path()).export_json(asked, [&](std::string_view lines) {
+      bool found = false;
+      from.export_json(asked, [&](std::string_view lines) {
+        found = true;
         out.write(lines.data(), static_cast<std::streamsize>(lines.size()));
       });
       out.close();
-      return true;
+      if (!out) return fail(("exportLogs() could not write " + outputPath).c_str());
+      if (found || !dataSubjectId) return true;
+      const auto known = from.not_found(asked);
+      return known.empty() || fail(known.front().c_str());
     } catch (const std::exception &exception) {
       return fail(exception.what());
     }

@@ -23,6 +23,17 @@ static int status_of(Call &&call) {
   }
 }
 
+// Whether a name of this type can be added as a data subject.
+template <typename Name, typename = void>
+struct is_taken : std::false_type {};
+template <typename Name>
+struct is_taken<Name, std::void_t<decltype(std::declval<bulla::entry &>().subject(std::declval<Name>()))>>
+    : std::true_type {};
+static_assert(is_taken<const char *>::value && is_taken<std::string_view>::value && is_taken<std::string &>::value &&
+              is_taken<const std::string &>::value);
+// An entry would keep a view of what is gone.
+static_assert(!is_taken<std::string>::value && !is_taken<const std::string>::value);
+
 int main(int, char **argv) {
   const std::string directory = argv[1], path = argv[2];
   static_assert(!std::is_copy_constructible_v<bulla::log> && std::is_move_constructible_v<bulla::producer>);
@@ -50,8 +61,14 @@ int main(int, char **argv) {
   HOLDS(staged == 1000);
   batch[500].operation = "";
   HOLDS(status_of([&] { producer.append_batch(batch, &staged); }) == BULLA_INVALID && staged == 0);
+  staged = 9;
+  batch[500] = whole, batch[500].duration = std::chrono::nanoseconds(-1);
+  HOLDS(status_of([&] { producer.append_batch(batch, &staged); }) == BULLA_INVALID && staged == 0);
+  HOLDS(status_of([&] { producer.append(batch[500]); }) == BULLA_INVALID);
+  HOLDS(status_of([&] { producer.try_append(batch[500]); }) == BULLA_INVALID);
   bulla::receipt receipt = producer.flush();
   receipt.durable();
+  HOLDS(status_of([&] { (void)receipt.durable_within(std::chrono::milliseconds(-1)); }) == BULLA_INVALID);
   HOLDS(receipt.durable_within(std::chrono::seconds(0)));
   receipt.checkpointed();
   std::promise<bool> told;

@@ -39,15 +39,20 @@ int main(int, char **argv) {
   config.compressionLevel = 4;
   config.maxOpenFiles = 32;
   {
-    LoggingConfig plain = config;
-    plain.useEncryption = false;
-    bool refused = false;
-    try {
-      LoggingManager manager(plain);
-    } catch (const std::invalid_argument &error) {
-      refused = std::string(error.what()).find("useEncryption") != std::string::npos;
+    LoggingConfig wrong[] = {config, config, config};
+    wrong[0].useEncryption = false;
+    wrong[1].appendTimeout = std::chrono::milliseconds(-1);
+    wrong[2].baseRetryDelay = std::chrono::milliseconds(-1);
+    const char *names[] = {"useEncryption", "appendTimeout", "baseRetryDelay"};
+    for (int i = 0; i < 3; i++) {
+      bool refused = false;
+      try {
+        const LoggingManager of_wrong(wrong[i]);
+      } catch (const std::invalid_argument &error) {
+        refused = std::string(error.what()).find(names[i]) != std::string::npos;
+      }
+      HOLDS(refused);
     }
-    HOLDS(refused);
   }
   LoggingManager manager(config);
   HOLDS(!manager.stop());
@@ -77,6 +82,11 @@ int main(int, char **argv) {
   HOLDS(lines_of(config.basePath + "/all.ndjson") == 2000);
   HOLDS(manager.exportLogs(config.basePath + "/one.ndjson", {}, {}, std::string("user7")));
   HOLDS(lines_of(config.basePath + "/one.ndjson") == 20);
+  // A misspelt name does not come to nothing.
+  HOLDS(!manager.exportLogs(config.basePath + "/misspelt.ndjson", {}, {}, std::string("usr7")));
+  HOLDS(manager.lastError().find("`usr7` is not known here") != std::string::npos);
+  HOLDS(!manager.exportLogs(config.basePath + "/nowhere/all.ndjson"));
+  HOLDS(manager.lastError().find("/nowhere/all.ndjson") != std::string::npos);
   HOLDS(manager.exportLogs(config.basePath + "/none.ndjson", {}, before - std::chrono::hours(1)));
   HOLDS(lines_of(config.basePath + "/none.ndjson") == 0);
   // What was written before is gone on with.

@@ -189,7 +189,7 @@ impl Append {
             None => input::find(&self.files)?,
         };
         let refused = Refused::open(self.rejects.as_deref(), &self.place, &inputs)?;
-        let log = open(&self.place, telling_environment(teller()?))?;
+        let log = open(&self.place, telling_environment(teller()?)).map_err(failure_to_open)?;
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
@@ -299,6 +299,19 @@ pub(crate) fn tell_differences(differences: &[HoldDifference]) {
 pub(crate) fn tell_resumed(resumed: Option<&ResumedErasure>) {
     if let Some(resumed) = resumed {
         note!("{resumed}");
+    }
+}
+
+/// Why entries cannot be appended here; to a log that somebody else has open they may be sent.
+fn failure_to_open(error: bulla::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::Locked => Failure::new(
+            error.kind().into(),
+            format!(
+                "{error}; or, where it listens at a local socket (`--listen`), send the entries there: docs/socket.md"
+            ),
+        ),
+        _ => error.into(),
     }
 }
 

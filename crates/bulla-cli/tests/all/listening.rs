@@ -1,9 +1,10 @@
 //! `append --listen`: entries of other processes.
 
-use crate::support::{Place, Ran, command, eventually, exit, finish, signal};
+use crate::support::{Place, Ran, command, eventually, exit, finish, not_tested, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -99,6 +100,84 @@ fn the_client_of_the_document_works() {
     assert!(output.status.success() && out.starts_with("1 durable in the log of "), "{out}{err}");
     listening.end(Signal::TERM, exit::DONE);
     assert_eq!(place.entries()[0]["subject"], "user_42");
+}
+
+#[test]
+fn who_finds_the_log_open_is_told_of_the_socket() {
+    let place = Place::new();
+    let listening = Listening::start(&place, &[]);
+    let ran = place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::ENVIRONMENT);
+    assert!(
+        ran.err.contains("another writer has") && ran.err.contains("local socket (`--listen`)"),
+        "{}",
+        ran.err
+    );
+    listening.end(Signal::TERM, exit::DONE);
+}
+
+const UNIT: &str = include_str!("../../../../packaging/bulla-append.service");
+
+/// The value of a key of the service.
+fn unit(key: &str) -> &'static str {
+    let found = UNIT.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    found.unwrap_or_else(|| panic!("the service has no {key}"))
+}
+
+#[test]
+fn the_service_listens_where_it_says() {
+    let start = unit("ExecStart").split(' ').collect::<Vec<_>>();
+    let (log, socket) = (start[2], start[4]);
+    assert_eq!(start, ["/usr/bin/bulla", "append", log, "--listen", socket, "--listen-mode", "0660"]);
+    assert!(log.starts_with(&format!("/var/lib/{}/", unit("StateDirectory"))));
+    assert!(socket.starts_with(&format!("/run/{}/", unit("RuntimeDirectory"))));
+    // Nobody but its user goes through to the log.
+    assert_eq!((unit("StateDirectoryMode"), unit("UMask")), ("0700", "0077"));
+    assert!(UNIT.contains(&format!("runuser -u {} -- bulla init {log}", unit("User"))));
+    assert_eq!(
+        (unit("KillSignal"), unit("SuccessExitStatus")),
+        ("SIGTERM", &*exit::SOME_REFUSED.to_string())
+    );
+    let place = Place::new();
+    let stream = place.path("audit.sock");
+    let start = || {
+        let more = [start[3], stream.to_str().unwrap(), start[5], start[6]];
+        let child = command(place.arguments("append", &more)).spawn().unwrap();
+        eventually("it listens", || UnixStream::connect(&stream).is_ok());
+        child
+    };
+    // A socket that a killed process left does not keep it from starting again.
+    let killed = start();
+    signal(&killed, Signal::KILL);
+    killed.wait_with_output().unwrap();
+    assert!(stream.exists());
+    let child = start();
+    assert_eq!(std::fs::metadata(&stream).unwrap().permissions().mode() & 0o777, 0o660);
+    let listening = Listening { child, stream: stream.clone(), datagrams: place.path("none") };
+    assert_eq!(listening.ask(b"L{\"operation\":\"x\"}")["accepted"], 1);
+    listening.end(Signal::TERM, exit::DONE);
+}
+
+/// What systemd's own tool says of the service: that it knows each line, and how much it may do, from 0 (nothing) to 100 (everything).
+#[test]
+fn the_service_is_one_that_systemd_knows_and_may_do_little() {
+    const MOST: u32 = 10;
+    let place = Place::empty();
+    let unit = UNIT.replace("/usr/bin/bulla", env!("CARGO_BIN_EXE_bulla"));
+    let file = place.path("bulla-append.service");
+    std::fs::write(&file, unit).unwrap();
+    let ask = |words: &[&str]| Command::new("systemd-analyze").args(words).arg(&file).output();
+    let Ok(verified) = ask(&["verify", "--man=no"]) else {
+        return not_tested("what systemd says of the service", "systemd-analyze is not here");
+    };
+    let told = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && !told.contains("bulla-append.service"), "{told}");
+    let threshold = format!("--threshold={MOST}");
+    let asked = ask(&["security", "--offline=yes", "--no-pager", &threshold]).unwrap();
+    let told = String::from_utf8_lossy(&asked.stdout);
+    if !told.contains("Overall exposure level") {
+        return not_tested("how much the service may do", "this systemd-analyze cannot tell it of a file");
+    }
+    assert!(asked.status.success(), "{told}");
 }
 
 #[test]
