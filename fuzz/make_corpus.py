@@ -32,6 +32,31 @@ COMBINED = [
     '2001:db8::1 id alice [01/Jan/1970:00:00:00 -0130] "POST /a b HTTP/2.0" 500 - "http://x/" "q \\" q"',
     '192.0.2.1 - - [21/Nov/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 203 "-" "no end',
 ]
+# Of `docs/formats.md` the examples of these formats.
+FORMATS = {
+    "apache_error": ["apache-error"],
+    "combined": ["combined", "common"],
+    "csv": ["csv", "postgres-csv"],
+    "journal_export": ["journal-export"],
+    "json": ["json", "journal-json"],
+    "logfmt": ["logfmt"],
+    "raw": ["raw"],
+    "redis_monitor": ["redis-monitor"],
+    "syslog": ["syslog"],
+}
+# What that document cannot show: lengths, other records behind them, lines that are joined.
+RECORDS = {
+    "csv": [b'a,"b ""c"\r\n1,"2\n3"\n"4",\n,5"6\n"no end'],
+    "journal_export": [b"MESSAGE\n\x07\0\0\0\0\0\0\0foo\nbar\nRAW\n\x01\0\0\0\0\0\0\0\xff\nA=1\nA=2\n\n\nB=3\n"],
+    "json": [b'{"a":[1,-2,3.5e1,null,true,"\\ud83d\\ude00"],"MESSAGE":[104,105],"TWICE":["a",[255]]}\n{"a":1,"a":2}\n'],
+    "logfmt": [b'a="\\u00e9\\ud83d\\ude00\\x41\\xff\\U0001F600" b= c a=1\n'],
+    "raw": [b"Exception a\n\tat b\n\tat c\n\n1 d\n" + b"x" * 300 + b"\n y\n"],
+    "redis_monitor": [b'+OK\n+1.5 [12 [::1]:60866] "SET" "a \\"b\\"] \\"" "\\xff\\x00\\n\\\\"\n1.5 [0 unix:/r [1].sock:7] "AUTH"\n'],
+    "syslog": [
+        b"11 <13>su: a\nb21 <13>1 - - - - - - c\n<13>d\n",
+        b'<13>1 - - - - - [a b="1\\]\\"\\\\\\n" b="2"][c] \xef\xbb\xbfx\nNov  6 2026 10:00:00.5 fw : y\n',
+    ],
+}
 # As haproxy 2.6 sends them.
 PROXY_V2 = b"\r\n\r\n\0\r\nQUIT\n"
 PROXY_HEADERS = [
@@ -107,6 +132,36 @@ def checked(line):
     return line + b" " + hashlib.sha256(line).hexdigest()[:8].encode() + b"\n"
 
 
+def write_formats():
+    """Records of other programs' logs."""
+    document = (ROOT / "docs" / "formats.md").read_text()
+    for target, formats in FORMATS.items():
+        for name in formats:
+            example = document.split(f"\n```{name}\n")[1].split("\n```")[0]
+            write(target, f"document-{name}", example.encode() + b"\n")
+        for index, content in enumerate(RECORDS.get(target, [])):
+            write(target, f"records-{index}", content)
+
+
+def write_maps():
+    """Maps, each with the records that its document or its test has."""
+    between = "\n=====\n"
+    blocks = (ROOT / "docs" / "maps.md").read_text().split("```")[1::2]
+    toml = ""
+    for index, block in enumerate(blocks):
+        language, text = block.split("\n", 1)
+        toml = text if language == "toml" else toml
+        if language == "record" and toml:
+            write("map", f"document-{index}", (toml + between + text).encode())
+    # A few of those that come with Bulla: larger regular expressions take a fuzzer's time to compile.
+    crate = ROOT / "crates" / "bulla-ingest"
+    for name in ("aws-cloudtrail", "mysql-audit", "nginx"):
+        toml = (crate / "maps" / f"{name}.toml").read_text()
+        examples = (crate / "src" / "map" / "tests" / "ready" / f"{name}.txt").read_text()
+        records = "".join(line[2:] + "\n" for line in examples.splitlines() if line.startswith("< "))
+        write("map", f"ready-{name}", (toml + between + records).encode())
+
+
 def write_events(events):
     """Proofs of events, and those that do not hold; the orders in them, and the files of orders."""
     for kind in ("events", "refused", "bodies_refused"):
@@ -171,6 +226,16 @@ def write_index():
         ("most", 1, b"\x80\x80\x40" + b"\0\1" + b"\0\1"),
     ):
         write("index", f"plaintext-{name}", covered.to_bytes(8, "little") + padme(content))
+
+
+def write_sources():
+    """Sections of the vectors, and what a log keeps of such sources."""
+    for frame in vectors("seal/sha256.json")["frames"]:
+        if frame.get("section"):
+            write("sources", f"section-{frame['frame']}", b"\0" + bytes.fromhex(frame["section"]))
+    held = b"\2\7\5" + bytes(8) + b"\1\x80\2" + bytes(range(8))
+    write("sources", "kept", b"\1" + b"\2" + bytes(16) + b"\3ab" + held + b"\x09" + b"\1" * 16 + b"\1" + held + b"\x0a")
+    write("sources", "kept-none", b"\1\0")
 
 
 def write_vault():
@@ -314,6 +379,7 @@ def main():
     write_proofs(vectors("proof/proofs.json"), vectors("proof/groups.json"))
     write_events(vectors("proof/events.json"))
     write_index()
+    write_sources()
     write_vault()
     write_records()
     write_grants()
@@ -337,6 +403,8 @@ def main():
         write("proxy_header", f"header-{index}", header)
     for index, line in enumerate(COMBINED):
         write("combined", f"line-{index}", line.encode() + b"\n")
+    write_formats()
+    write_maps()
     write("config", "example", CONFIG.encode())
     write("config", "log", (log / "bulla.toml").read_bytes())
     write("small_files", "seal.key", checked(b"bulla-seal-key-v1 " + b"07" * 16 + b" " + b"A" * 43 + b"="))

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bulla_text::fuzzing::combined(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bulla_ingest::fuzzing::combined(bytes));

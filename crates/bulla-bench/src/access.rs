@@ -6,8 +6,8 @@ use crate::knobs::Knobs;
 use crate::layout::Layout;
 use crate::measure::{Watch, figure};
 use crate::outcome::{Failure, Outcome};
-use bulla::text::combined;
 use bulla::{Export, Log};
+use bulla_ingest::format::access::{Layout as Access, parse_entry};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ pub(crate) fn run(file: &Path, knobs: &Knobs, place: &Path) -> Result<Outcome, F
     let text = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let (mut entries, mut lines, mut refused) = (Vec::new(), Vec::new(), 0_u64);
     for line in text.split_inclusive(|&byte| byte == b'\n') {
-        match combined::parse_line(line.strip_suffix(b"\n").unwrap_or(line)) {
+        match parse_entry(line.strip_suffix(b"\n").unwrap_or(line), Access::Combined) {
             Ok(entry) => {
                 entries.push(entry);
                 lines.push(line);

@@ -1,0 +1,113 @@
+//! What a file holds: as it stands there, or unpacked where it is compressed.
+
+use crate::framing::{self, Unpacked};
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+/// The device and inode of a file.
+pub(super) type Node = (u64, u64);
+
+pub(super) fn node(metadata: &Metadata) -> Node {
+    (metadata.dev(), metadata.ino())
+}
+
+/// The content of a file, from which bytes are taken at places that only grow, but for the beginning.
+pub(super) enum Content {
+    /// What is in the file.
+    Plain(File),
+    /// What the file unpacks to.
+    Packed(Packed),
+}
+
+/// Invariant: `held` is what stands at `start`, up to where `reader` is.
+pub(super) struct Packed {
+    file: File,
+    reader: Unpacked<File>,
+    held: Vec<u8>,
+    start: u64,
+}
+
+impl Content {
+    /// Opens a file for reading, and says what it is.
+    pub(super) fn open(path: &Path) -> io::Result<(Self, Metadata)> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        }
+        let mut magic = [0; 4];
+        let read = file.read_at(&mut magic, 0)?;
+        Ok(match framing::is_packed(&magic[..read]) {
+            true => (Content::Packed(Packed::new(file)?), metadata),
+            false => (Content::Plain(file), metadata),
+        })
+    }
+
+    /// Fills `buffer` with what stands at `from`, as far as there is so much. Returns how many bytes there were.
+    pub(super) fn fill(&mut self, from: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Content::Plain(file) => {
+                let mut filled = 0;
+                while filled < buffer.len() {
+                    match file.read_at(&mut buffer[filled..], from + filled as u64) {
+                        Ok(0) => break,
+                        Ok(read) => filled += read,
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(filled)
+            }
+            Content::Packed(packed) => packed.fill(from, buffer),
+        }
+    }
+
+    /// Whether nothing can be added to it.
+    pub(super) fn is_packed(&self) -> bool {
+        matches!(self, Content::Packed(_))
+    }
+
+    /// What is known of the file now.
+    pub(super) fn metadata(&self) -> io::Result<Metadata> {
+        match self {
+            Content::Plain(file) => file.metadata(),
+            Content::Packed(packed) => packed.file.metadata(),
+        }
+    }
+}
+
+impl Packed {
+    fn new(file: File) -> io::Result<Self> {
+        let reader = framing::unpack(file.try_clone()?);
+        Ok(Packed { file, reader, held: Vec::new(), start: 0 })
+    }
+
+    fn fill(&mut self, from: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        if from < self.start {
+            let mut file = self.file.try_clone()?;
+            io::Seek::rewind(&mut file)?;
+            *self = Packed::new(file)?;
+        }
+        let wanted = from + buffer.len() as u64;
+        let mut room = [0; 16 * 1024];
+        while self.start + (self.held.len() as u64) < wanted {
+            // What precedes is not asked for again, but for the beginning.
+            let unwanted = usize::try_from(from - self.start).unwrap_or(usize::MAX).min(self.held.len());
+            self.held.drain(..unwanted);
+            self.start += unwanted as u64;
+            match self.reader.read(&mut room) {
+                Ok(0) => break,
+                Ok(read) => self.held.extend_from_slice(&room[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let begin = usize::try_from(from - self.start).unwrap_or(usize::MAX).min(self.held.len());
+        let there = &self.held[begin..];
+        let length = there.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&there[..length]);
+        Ok(length)
+    }
+}

@@ -1,0 +1,121 @@
+//! By what a source is known again: what the log keeps of it beside its ranges.
+
+use super::content::Content;
+use serde::{Deserialize, Serialize};
+use siphasher::sip::SipHasher13;
+use siphasher::sip128::{Hasher128, SipHasher24};
+use std::ffi::OsStr;
+use std::hash::Hasher;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What names a source in the log: random, and the key of the digests by which its content is known again. The log
+/// keeps it encrypted, beside what it names.
+pub type SourceId = [u8; 16];
+
+/// So many bytes at a file's beginning are part of what it is known by, once it has them.
+pub(super) const BEGINNING: usize = 1024;
+
+/// So many bytes before a place are what the place is known by.
+pub(super) const TAIL: usize = 64;
+
+/// What is known of a source beside its id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Label {
+    /// The path by which it is followed, also when the file has another name by now.
+    #[serde(with = "as_text")]
+    pub path: PathBuf,
+    /// The file's device and inode.
+    pub device: u64,
+    /// See `device`.
+    pub inode: u64,
+    /// When it was met first, in nanoseconds since the epoch.
+    pub met: i64,
+    /// How many of its first bytes `digest` is of.
+    pub beginning: u64,
+    /// SipHash-2-4-128 of these under the source's id.
+    pub digest: (u64, u64),
+    /// It was read to its end, and nothing is expected to come.
+    pub finished: bool,
+}
+
+impl Label {
+    /// As the log keeps it.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a label has nothing that JSON has not")
+    }
+
+    /// What [`Label::to_bytes`] wrote; `None` of anything else, as a later version may write.
+    pub fn parse(bytes: &[u8]) -> Option<Label> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// Whether `content` has the beginning that this label is of.
+    pub(super) fn begins(&self, id: &SourceId, content: &mut Content) -> io::Result<bool> {
+        let mut beginning = [0; BEGINNING];
+        let length = usize::try_from(self.beginning).unwrap_or(usize::MAX).min(beginning.len());
+        let read = content.fill(0, &mut beginning[..length])?;
+        Ok(read == length && digest(id, &beginning[..length]) == self.digest)
+    }
+}
+
+/// The digest of a file's beginning.
+pub(super) fn digest(id: &SourceId, beginning: &[u8]) -> (u64, u64) {
+    let mut hasher = SipHasher24::new_with_key(id);
+    hasher.write(beginning);
+    let digest = hasher.finish128();
+    (digest.h1, digest.h2)
+}
+
+/// What a place is known by: a digest of the bytes before it, at most [`TAIL`].
+pub(super) fn check(id: &SourceId, tail: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new_with_key(id);
+    hasher.write(tail);
+    hasher.finish()
+}
+
+/// Whether the bytes before `place` are those that `check` was made of.
+pub(super) fn has_come_to(
+    id: &SourceId,
+    content: &mut Content,
+    place: u64,
+    expected: u64,
+) -> io::Result<bool> {
+    if place == 0 {
+        return Ok(true);
+    }
+    let mut tail = [0; TAIL];
+    let length = usize::try_from(place).unwrap_or(TAIL).min(TAIL);
+    let read = content.fill(place - length as u64, &mut tail[..length])?;
+    Ok(read == length && check(id, &tail[..length]) == expected)
+}
+
+/// A path as text that stands for it alone.
+mod as_text {
+    use super::{OsStr, OsStrExt, Path, PathBuf};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    const RAW: &str = "raw:";
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) if !text.starts_with(RAW) => to.serialize_str(text),
+            _ => {
+                let bytes = path.as_os_str().as_bytes().iter();
+                to.serialize_str(&bytes.fold(RAW.to_owned(), |text, byte| text + &format!("{byte:02x}")))
+            }
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        let text = String::deserialize(from)?;
+        let Some(digits) = text.strip_prefix(RAW) else { return Ok(text.into()) };
+        let byte =
+            |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+        let bytes = bytes.ok_or_else(|| serde::de::Error::custom("a path in hexadecimal digits"))?;
+        Ok(OsStr::from_bytes(&bytes).into())
+    }
+}

@@ -1,0 +1,135 @@
+//! Files that other programs write to, read exactly once: through rotation by rename, copy and truncate, through compression, and
+//! through the end of whoever reads.
+//!
+//! A *source* is the content of one file, whatever the file is called. It is known by an id that the log keeps, encrypted, with a
+//! [`Label`] and with the ranges of the source that the log's blocks hold; so whatever the log holds is what was read, and no place is kept
+//! anywhere else. A [`Follower`] finds the sources of the paths that it is given, reads on where the log has all that precedes, and leaves out
+//! what the log has beyond.
+//!
+//! Invariants:
+//! - a source is given to the sink in its order, each record with the range from the end of the last one that the sink took;
+//! - content is read on only where it is what was read before: by its first bytes and by those before the place;
+//! - a file that another one may be a copy of is not taken for a new source.
+#![expect(clippy::disallowed_methods, reason = "what it follows are files of other programs")]
+#![allow(clippy::disallowed_types, reason = "what it follows are files of other programs")]
+
+mod content;
+mod family;
+mod followed;
+mod follower;
+mod label;
+mod siblings;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use follower::{Follower, State};
+pub use label::{Label, SourceId};
+
+use crate::convert::Conversion;
+use bulla_text::ParsedEntry;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a log has of a source.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Its id.
+    pub id: SourceId,
+    /// Its label, as it was given to [`Sink::source`].
+    pub label: Vec<u8>,
+    /// The ranges that the log has, ascending.
+    pub ranges: Vec<Range<u64>>,
+    /// What was given with the record that ends the first of them.
+    pub check: u64,
+    /// What is newer has more.
+    pub order: u64,
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'a> {
+    /// The path by which its source is followed.
+    pub path: &'a Path,
+    /// Its first byte, counted from 0, of what the file unpacks to where it is compressed.
+    pub place: u64,
+}
+
+/// What takes what is read.
+pub trait Sink {
+    /// What a source is known by.
+    type Source;
+    /// Why nothing more can be taken.
+    type Error;
+
+    /// The time, in nanoseconds since the epoch.
+    fn now(&self) -> i64;
+
+    /// There is a source with this label.
+    ///
+    /// # Errors
+    /// Where nothing more can be taken.
+    fn source(&mut self, id: &SourceId, label: &[u8]) -> Result<Self::Source, Self::Error>;
+
+    /// The source has this label from now on.
+    ///
+    /// # Errors
+    /// Where nothing more can be taken.
+    fn relabel(&mut self, source: &Self::Source, label: &[u8]) -> Result<(), Self::Error>;
+
+    /// Takes an entry, with the range of its source that it stands for and the check of its end. `Ok(Err(reason))` refuses it.
+    ///
+    /// # Errors
+    /// Where nothing more can be taken, this entry neither.
+    fn append(
+        &mut self,
+        at: At<'_>,
+        entry: &ParsedEntry,
+        source: &Self::Source,
+        place: (Range<u64>, u64),
+    ) -> Result<Result<(), String>, Self::Error>;
+
+    /// A record became no entry. `raw` is absent where it was too long to be held.
+    ///
+    /// # Errors
+    /// Where nothing more can be taken.
+    fn refuse(&mut self, at: At<'_>, reason: &str, raw: Option<&[u8]>) -> Result<(), Self::Error>;
+
+    /// Nothing more will come of the source of this id, which need not be known any more.
+    fn forget(&mut self, id: &SourceId);
+
+    /// Something that whoever runs this should know.
+    fn tell(&mut self, what: &str);
+}
+
+/// What is followed, and how.
+#[derive(Clone, Debug)]
+pub struct Following {
+    /// Paths, and patterns of paths (`*`, `?`, `[…]`, `**`), as absolute ones.
+    patterns: Vec<glob::Pattern>,
+    conversion: Arc<Conversion>,
+}
+
+impl Following {
+    /// Follows what these name.
+    ///
+    /// # Errors
+    /// A text that says which of them is no pattern, and why.
+    pub fn new(sources: &[PathBuf], conversion: Arc<Conversion>) -> Result<Self, String> {
+        let pattern = |source: &PathBuf| {
+            let absolute =
+                std::path::absolute(source).map_err(|error| format!("{}: {error}", source.display()))?;
+            let text =
+                absolute.to_str().ok_or_else(|| format!("{}: a pattern is UTF-8", source.display()))?;
+            glob::Pattern::new(text)
+                .map_err(|error| format!("{}: it is no pattern: {error}", source.display()))
+        };
+        Ok(Following { patterns: sources.iter().map(pattern).collect::<Result<_, _>>()?, conversion })
+    }
+
+    /// Whether a path is one of those that are followed.
+    fn names(&self, path: &Path) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches_path(path))
+    }
+}

@@ -1,0 +1,144 @@
+//! The files beside a file that may be what it was: what rotation renames, copies and compresses.
+
+use super::content::{Node, node};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Such a file.
+#[derive(Clone, Debug)]
+pub(super) struct Sibling {
+    pub(super) path: PathBuf,
+    pub(super) node: Node,
+    /// When it was changed last, in nanoseconds since the epoch.
+    pub(super) modified: i64,
+}
+
+/// The names in directories, each of which is read once.
+#[derive(Default)]
+pub(super) struct Directories {
+    /// Sorted.
+    names: HashMap<PathBuf, Vec<OsString>>,
+}
+
+impl Directories {
+    /// What is beside `path` under names that rotation gives, with a number, a date or an ending put behind its name or into it: `app.log.1`,
+    /// `app.log-20261126.gz`, `app.1.log` beside `app.log`. In the order of their last change.
+    pub(super) fn siblings(&mut self, path: &Path) -> Vec<Sibling> {
+        let directory = directory_of(path);
+        let names = self.names.entry(directory.to_owned()).or_insert_with(|| {
+            // A directory that cannot be read has nothing that could be read there.
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+            let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+            names.sort_unstable();
+            names
+        });
+        let Some(name) = path.file_name() else { return Vec::new() };
+        let stem = stem(name.as_bytes());
+        let first = names.partition_point(|of| of.as_bytes() < stem);
+        let of_stem = names[first..].iter().take_while(|of| of.as_bytes().starts_with(stem));
+        let rotated = of_stem.filter(|of| *of != name && is_rotated(name.as_bytes(), of.as_bytes()));
+        let mut siblings: Vec<_> = rotated.filter_map(|of| Sibling::find(directory.join(of))).collect();
+        siblings.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
+        siblings
+    }
+}
+
+impl Sibling {
+    fn find(path: PathBuf) -> Option<Self> {
+        let metadata = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        Some(Sibling { path, node: node(&metadata), modified: modified(&metadata) })
+    }
+}
+
+/// When a file was changed last, in nanoseconds since the epoch.
+pub(super) fn modified(metadata: &fs::Metadata) -> i64 {
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+}
+
+/// The directory that a path is in.
+pub(super) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A name up to its first dot that is not at its beginning.
+fn stem(name: &[u8]) -> &[u8] {
+    let dot = name.iter().skip(1).position(|byte| *byte == b'.');
+    &name[..dot.map_or(name.len(), |dot| dot + 1)]
+}
+
+/// The path of a file up to where the names of its rotated files may differ.
+pub(super) fn stem_of(path: &Path) -> PathBuf {
+    let name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
+    directory_of(path).join(OsStr::from_bytes(stem(name)))
+}
+
+/// What [`stem_of`] may give for the files that one of this path may be a rotated one of.
+pub(super) fn stems_within(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
+    let ends = (1..=name.len()).filter(|end| name.get(*end).is_none_or(|byte| is_behind_stem(*byte)));
+    ends.map(|end| directory_of(path).join(OsStr::from_bytes(&name[..end]))).collect()
+}
+
+fn is_behind_stem(byte: u8) -> bool {
+    matches!(byte, b'.' | b'-' | b'_')
+}
+
+/// Whether `name` is that of a rotated file of `base`: what stands behind the stem is what `base` has there, numbers and dates, and endings of
+/// compressed and of old files.
+fn is_rotated(base: &[u8], name: &[u8]) -> bool {
+    let stem = stem(base);
+    let (Some(of_base), Some(of_name)) = (base.strip_prefix(stem), name.strip_prefix(stem)) else {
+        return false;
+    };
+    let parts = |rest| <[u8]>::split(rest, |byte| is_behind_stem(*byte)).filter(|part| !part.is_empty());
+    let is_date = |part: &[u8]| {
+        part.len() <= 20 && part.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'T' | b'Z'))
+    };
+    let is_ending = |part: &[u8]| matches!(part, b"gz" | b"zst" | b"old");
+    let is_known = |part: &[u8]| is_date(part) || is_ending(part) || parts(of_base).any(|of| of == part);
+    of_name.first().is_none_or(|byte| is_behind_stem(*byte)) && parts(of_name).all(is_known)
+}
+
+/// Whether two files of these names may be one and its rotated.
+pub(super) fn are_related(one: &Path, other: &Path) -> bool {
+    let (Some(first), Some(second)) = (one.file_name(), other.file_name()) else { return false };
+    directory_of(one) == directory_of(other) && is_rotated(first.as_bytes(), second.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_rotated_files_are_known() {
+        let related = |other: &str| are_related(Path::new("/logs/app.log"), &Path::new("/logs").join(other));
+        for name in [
+            "app.log.1",
+            "app.log-20261126",
+            "app.log.2.gz",
+            "app.1.log",
+            "app-20261126.log",
+            "app.log-20261126T101112Z.zst",
+            "app.log.old",
+            "app.log",
+        ] {
+            assert!(related(name), "{name}");
+        }
+        for name in [
+            "apples.log",
+            "application.log.1",
+            "other.log",
+            "ap",
+            "app-errors.log",
+            "app.log.swp",
+            "app.conf",
+        ] {
+            assert!(!related(name), "{name}");
+        }
+        assert!(!are_related(Path::new("/logs/app.log"), Path::new("/old/app.log.1")));
+    }
+}
