@@ -13,7 +13,8 @@ from typing import Any, Callable
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bulla_reader import (  # noqa: E402
-    blocks, columns, commitments, epochs, events, log, notes, proofs, rows, seals, tiles, trees, units, vault, verify,
+    blocks, columns, commitments, epochs, events, log, notes, proofs, rows, seals, sources, tiles, trees, units, vault,
+    verify,
 )  # fmt: skip
 from bulla_reader.cursor import u64  # noqa: E402
 from bulla_reader.hashes import NAMES, crc32c, expand, extract, hkdf, mac  # noqa: E402
@@ -65,7 +66,7 @@ class Vectors(unittest.TestCase):
     def test_commitments_are_what_they_say(self) -> None:
         for vector in vectors("proof/commitments.json"):
             read = commitments.decoded(unhex(vector["encoding"]))
-            for name in ("frame", "first_entry", "entries", "earliest", "latest", "epoch", "units"):
+            for name in ("sources_length", "frame", "first_entry", "entries", "earliest", "latest", "epoch", "units"):
                 self.assertEqual(getattr(read, name), vector[name], vector["name"])
             self.assertEqual((read.log_id.hex(), read.root.hex()), (vector["log_id"], vector["root"]))
         for vector in vectors("proof/commitments-refused.json"):
@@ -237,7 +238,55 @@ class Vectors(unittest.TestCase):
                         text = epochs.plaintext(keys, frame.commitment, frame.body())
                         it = frame.commitment
                         blocks.check_units(it, columns.decoded(text, it.entries, it.content_limit), keys)
+                        self.check_sources(vector, it, frame.body())
                 self.assertEqual(seals.seal_key(vector["seal_key"], unhex(vector["log_id"])).hex(), vector["seal_state"])
+
+    def test_what_is_kept_of_sources_is_what_blocks_say(self) -> None:
+        for name in NAMES:
+            vector = vectors(f"seal/{name}.json")
+            log_id = unhex(vector["log_id"])
+            secret, data = sources.secret(vector["sources_key"], log_id), unhex(vector["sources_state"])
+            kept = sources.kept(secret, log_id, data)
+            last = vector["frames"][-1]
+            self.assertEqual((kept.frames, kept.leaf), (last["frame"] + 1, trees.leaf(unhex(last["commitment"]))))
+            told = {}
+            for frame in vector["frames"]:
+                for source in frame.get("sources", []):
+                    if source["ranges"]:
+                        told[source["id"]] = (source["label"], [tuple(it) for it in source["ranges"]], frame["frame"])
+                    else:
+                        del told[source["id"]]
+            found = {it.id.hex(): (it.label.hex(), it.ranges, frame) for it, frame in kept.sources}
+            self.assertEqual(found, told)
+            for at in range(len(data)):
+                damaged = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+                self.refused(f"byte {at}", lambda: sources.kept(secret, log_id, damaged))
+
+    def check_sources(self, vector: dict, it: commitments.Commitment, body: bytes) -> None:
+        """What the block says of sources is what the vector has."""
+        told = vector["frames"][it.frame]
+        if not told["sources"]:
+            self.assertEqual(it.sources_length, 0)
+            return
+        secret = sources.secret(vector["sources_key"], it.log_id)
+        key = sources.key(secret, unhex(vector["epoch_random"]), it.log_id, it.epoch)
+        self.assertEqual(key.hex(), vector["section_key"])
+        found = [
+            {
+                "id": source.id.hex(),
+                "label": None if source.label is None else source.label.hex(),
+                "ranges": [list(range_) for range_ in source.ranges],
+            }
+            for source in sources.opened(key, it, body)
+        ]
+        self.assertEqual(found, told["sources"])
+        text = unhex(told["section"])
+        for end in range(len(text)):
+            self.refused(f"a section of {end} bytes", lambda: sources.decoded(text[:end]))
+        self.refused("a section that is not padded", lambda: sources.decoded(text + b"\0"))
+        for at in range(it.sealed_length, it.body_length):
+            damaged = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
+            self.refused(f"byte {at}", lambda: sources.opened(key, it, damaged))
 
     def test_a_vault_gives_numbers_keys_and_pseudonyms(self) -> None:
         found = vectors("vault/vault.json")

@@ -11,6 +11,7 @@ BLOCK, EPOCH, EVENT, GAP = 1, 2, 3, 4
 MOST_CONTENT = 25
 MOST_BODY = 1 << 29
 MOST_LOST = 1 << 21
+LEAST_SOURCES = 17
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Commitment:
     kind: int
     hash: int
     content: int
+    sources_length: int
     log_id: bytes
     frame: int
     first_entry: int
@@ -38,6 +40,11 @@ class Commitment:
     @property
     def content_limit(self) -> int:
         return 1 << self.content
+
+    @property
+    def sealed_length(self) -> int:
+        """Bytes of the body before its sources section."""
+        return self.body_length - self.sources_length
 
     @property
     def additional_data(self) -> bytes:
@@ -61,8 +68,7 @@ def decoded(data: bytes) -> Commitment:
         raise cursor.refuse(f"codec {codec} is not that of its kind")
     if hash_ not in (1, 2):
         raise cursor.refuse(f"hash {hash_} is unknown")
-    if any(cursor.take(3)):
-        raise cursor.refuse("bytes 5 to 7 must be zero")
+    sources_length = cursor.unsigned(3)
     log_id = cursor.take(16)
     frame, first_entry, entries = (cursor.unsigned(8) for _ in range(3))
     earliest, latest = cursor.signed(8), cursor.signed(8)
@@ -70,7 +76,7 @@ def decoded(data: bytes) -> Commitment:
     root = cursor.take(32)
     body_length = cursor.unsigned(8)
     found = Commitment(
-        data, kind, hash_, content, log_id, frame, first_entry, entries, earliest, latest, epoch, units, root,
+        data, kind, hash_, content, sources_length, log_id, frame, first_entry, entries, earliest, latest, epoch, units, root,
         body_length, cursor.take(32),
     )  # fmt: skip
     check(found, cursor)
@@ -84,6 +90,8 @@ def check(it: Commitment, cursor: Cursor) -> None:
         raise cursor.refuse("the earliest time must not be after the latest")
     if it.body_length > MOST_BODY:
         raise cursor.refuse("a body must not be longer than 2^29 bytes")
+    if it.sources_length and not (it.kind == BLOCK and LEAST_SOURCES <= it.sources_length < it.body_length):
+        raise cursor.refuse("a sources section must be in a block, longer than a tag and shorter than the body")
     if it.kind == EPOCH and it.frame != it.epoch or it.kind != EPOCH and it.frame <= it.epoch:
         raise cursor.refuse("the frame's number must be above its epoch's, and an epoch frame's its own")
     if it.kind == BLOCK:

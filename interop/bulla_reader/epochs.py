@@ -79,10 +79,10 @@ def opened(body: EpochBody, identities: list[age.Identity], log_id: bytes, epoch
 
 
 def plaintext(epoch: EpochKeys, commitment: Commitment, body: bytes) -> bytes:
-    """What a block's body holds."""
+    """What a block's body holds, without its sources section, which is for the writing host alone."""
     nonce = u64(commitment.frame) + bytes(4)
     try:
-        return AESGCM(epoch.body).decrypt(nonce, body, commitment.additional_data)
+        return AESGCM(epoch.body).decrypt(nonce, body[: commitment.sealed_length], commitment.additional_data)
     except InvalidTag:
         raise Refused("block", "the body does not decrypt with its epoch's key") from None
 

@@ -26,7 +26,8 @@ KINDS = {"block": 1, "epoch": 2, "event": 3, "gap": 4}
 
 def encode(c):
     return b"".join([
-        struct.pack("<BBBBB3x", 1, KINDS[c["kind"]], c["codec"], HASHES[c["hash"]][0], c["content_log2"]),
+        struct.pack("<BBBBB", 1, KINDS[c["kind"]], c["codec"], HASHES[c["hash"]][0], c["content_log2"]),
+        c["sources_length"].to_bytes(3, "little"),
         bytes.fromhex(c["log_id"]),
         struct.pack("<QQQqqQQ", c["frame"], c["first_entry"], c["entries"], c["earliest"], c["latest"], c["epoch"],
                     c["units"]),
@@ -37,7 +38,7 @@ def encode(c):
 
 
 def commitment(name, kind, **fields):
-    c = dict(kind=kind, codec=0, hash="sha256", content_log2=0, log_id=bytes(range(16)).hex(), frame=7,
+    c = dict(kind=kind, codec=0, hash="sha256", content_log2=0, sources_length=0, log_id=bytes(range(16)).hex(), frame=7,
              first_entry=1000, entries=0, earliest=1700000000, latest=1700000000, epoch=5, units=0,
              root="00" * 32, body_length=0, body_digest=hashlib.sha256(b"").hexdigest())
     if kind == "block":
@@ -66,6 +67,9 @@ def accepted_commitments():
         commitment("the limits", "block", content_log2=25, entries=2**21, units=2**21, body_length=2**29,
                    frame=top - 1, epoch=top - 2, first_entry=top - 2**21, latest=2**63 - 1),
         commitment("the smallest block", "block", content_log2=4, entries=1, units=1),
+        commitment("a block with a sources section", "block", sources_length=0x010203, body_length=0x020000),
+        commitment("the shortest sources section", "block", sources_length=17, body_length=18),
+        commitment("the longest sources section", "block", sources_length=2**24 - 1, body_length=2**24),
         commitment("the largest gap, up to the last entry number", "gap", first_entry=top - 2**21, entries=2**21),
     ]:
         encoding = encode(c)
@@ -90,9 +94,9 @@ def refused_commitments():
     yield "kind 5", patched(block, 1, 5), "Kind(5)"
     yield "hash 0", patched(block, 3, 0), "HashId(0)"
     yield "hash 3", patched(block, 3, 3), "HashId(3)"
-    for offset in (5, 6, 7):
-        yield f"reserved byte {offset}", patched(block, offset, 1), "Reserved"
-    yield "an epoch's reserved byte", patched(epoch, 5, 0x80), "Reserved"
+    yield "a sources section of a byte", patched(block, 5, 1), "Sources(1)"
+    yield "a sources section longer than the body", patched(block, 7, 1), "Sources(65536)"
+    yield "an epoch with a sources section", patched(epoch, 5, 0x80), "Sources(128)"
     for kind, name, error, fields in [
         ("block", "a block with a plain body", "Codec(0)", dict(codec=0)),
         ("block", "an unknown codec", "Codec(2)", dict(codec=2)),
@@ -132,6 +136,11 @@ def refused_commitments():
         ("gap", "a gap with a body", "BodyLength(1)", dict(body_length=1)),
         ("block", "a body past the limit", f"BodyLength({2**29 + 1})", dict(body_length=2**29 + 1)),
         ("event", "an event's body past the limit", f"BodyLength({top})", dict(body_length=top)),
+        ("block", "a sources section that is only a tag", "Sources(16)", dict(sources_length=16)),
+        ("block", "a sources section that is the body", "Sources(4096)", dict(sources_length=4096)),
+        ("block", "a sources section without a body", "Sources(17)", dict(sources_length=17, body_length=0)),
+        ("event", "an event with a sources section", "Sources(17)", dict(sources_length=17, body_length=100)),
+        ("gap", "a gap with a sources section", "Sources(17)", dict(sources_length=17)),
     ]:
         yield name, encode(commitment("", kind, **fields)), error
 

@@ -278,9 +278,62 @@ def block_tree(digest, leaves):
     return leaves[0]
 
 
-def commitment(log, hash_id, frame, kind, first_entry, entries, seconds, epoch, units, root, log2, body_length):
-    return struct.pack("<BBBBB3x16sQQQqqQQ32sQ", 1, kind, int(kind == 1), hash_id, log2, log, frame, first_entry,
-                       entries, *seconds, epoch, units, root, body_length)
+def commitment(log, hash_id, frame, kind, first_entry, entries, seconds, epoch, units, root, log2, body_length,
+               sources_length=0):
+    return struct.pack("<BBBBB3s16sQQQqqQQ32sQ", 1, kind, int(kind == 1), hash_id, log2,
+                       sources_length.to_bytes(3, "little"), log, frame, first_entry, entries, *seconds, epoch, units,
+                       root, body_length)
+
+
+# Sources: where entries stand, and what a block says of that.
+
+def section(sources):
+    """The plaintext of a sources section; a source is its id, its label or none, and its ranges with checks."""
+    out = varint(len(sources)) + b"".join(map(source_text, sources))
+    return out + bytes(padme(len(out)) - len(out))
+
+
+def source_text(source):
+    out = bytes.fromhex(source["id"])
+    label = None if source["label"] is None else bytes.fromhex(source["label"])
+    out += varint(0) if label is None else varint(len(label) + 1) + label
+    out += varint(len(source["ranges"]))
+    end = 0
+    for start, next_end, check in source["ranges"]:
+        out += varint(start - end) + varint(next_end - start) + struct.pack("<Q", check)
+        end = next_end
+    return out
+
+
+def sources_state(sources_key, random, log, leaves, told):
+    """What is kept of sources; `told` are those that have not ended, each with the number of the last frame that has something of it."""
+    head = b"bullaSR1" + random
+    key = mac(mac(random, sources_key), b"bulla sources state v1", log, b"\1")
+    text = struct.pack("<Q", len(leaves)) + leaves[-1] + varint(len(told))
+    text += b"".join(source_text(source) + varint(frame) for source, frame in told)
+    return head + gcm_seal(key, bytes(12), head, text)
+
+
+def placed(count, places):
+    """So many places, of which those in `places` are some: which source, its range, a check."""
+    return [dict(zip(("source", "start", "end", "check"), places[at])) if at in places else None for at in range(count)]
+
+
+ONE, TWO = bytes(range(16)).hex(), bytes(range(255, 239, -1)).hex()
+LABELS = {ONE: b"access.log".hex(), TWO: b"".hex()}
+
+# Of each block the places of its entries, the sources that ended before it, and what it says.
+SOURCES = [
+    dict(places=placed(1, {}), ended=[], sources=[]),
+    dict(places=placed(2, {0: (ONE, 0, 100, 7), 1: (ONE, 100, 251, 2**64 - 1)}), ended=[],
+         sources=[dict(id=ONE, label=LABELS[ONE], ranges=[[0, 251, 2**64 - 1]])]),
+    # Those of one source need not be in order, and some of it were lost.
+    dict(places=placed(13, {1: (TWO, 300, 400, 3), 4: (TWO, 5, 6, 1), 5: (TWO, 6, 200, 2),
+                            12: (TWO, 2**63, 2**64 - 1, 4)}),
+         ended=[ONE],
+         sources=[dict(id=ONE, label=None, ranges=[]),
+                  dict(id=TWO, label=LABELS[TWO], ranges=[[5, 200, 2], [300, 400, 3], [2**63, 2**64 - 1, 4]])]),
+]
 
 
 def crc32c(data):
@@ -310,6 +363,8 @@ def make_log(name, blocks):
     settings = ('[settings]\n# How blocks are made; free to edit. What a promise rests on is in settings.toml of the key '
                 'directory.\n# writers = 2\n# compression = 1\n')
     body_key, salt_key, key_commitment = derive(epoch_secret, random, log, 0)
+    sources_key = secret("sources key")
+    section_key = mac(mac(random, sources_key), b"bulla sources v1", log, struct.pack("<Q", 0), b"\1")
     wrapped = bytes(byte ^ 0xa5 for byte in epoch_secret)
     chain = Chain(state)
     segment, leaves, bundle, frames = b"", [], b"", []
@@ -329,7 +384,7 @@ def make_log(name, blocks):
             + struct.pack("<I", len(wrapped)) + wrapped)
     put(0, commitment(log, hash_id, 0, 2, 0, 0, (START, START), 0, 0, bytes(32), 0, len(body)), body, kind="epoch")
     first_entry = 0
-    for frame, entries in enumerate(blocks, 1):
+    for frame, (entries, told) in enumerate(zip(blocks, SOURCES), 1):
         rows = [row(entry) for entry in entries]
         keys = expand_key(salt_key)
         salts = [encrypt_block(keys, struct.pack("<Q", frame) + struct.pack(">Q", i)) for i in range(len(rows))]
@@ -339,11 +394,16 @@ def make_log(name, blocks):
         text = columns(entries)
         log2 = (sum(len(content) + 4 for content in rows) - 1).bit_length()
         seconds = [entry["time"] // 10**9 for entry in entries]
+        plain = section(told["sources"]) if told["sources"] else b""
+        of_sources = len(plain) + 16 if plain else 0
         additional = commitment(log, hash_id, frame, 1, first_entry, len(rows), (min(seconds), max(seconds)), 0,
-                                len(units), root, log2, len(text) + 16)
-        body = gcm_seal(body_key, struct.pack("<Q4x", frame), additional, text)
+                                len(units), root, log2, len(text) + 16 + of_sources, of_sources)
+        nonce = struct.pack("<Q4x", frame)
+        body = gcm_seal(body_key, nonce, additional, text)
+        body += gcm_seal(section_key, nonce, additional, plain) if plain else b""
         put(frame, additional, body, kind="block", entries=entries, rows=[content.hex() for content in rows],
-            salts=[salt.hex() for salt in salts], units=[unit.hex() for unit in units], root=root.hex())
+            salts=[salt.hex() for salt in salts], units=[unit.hex() for unit in units], root=root.hex(), **told,
+            section=plain.hex())
         first_entry += len(rows)
     head = f"{origin}\n{len(leaves)}\n{text64(tree(hashlib.sha256, leaves))}\n"
     checkpoint = f"{head}\n\u2014 {origin} {text64(key_id + sign(head.encode()))}\n"
@@ -352,7 +412,12 @@ def make_log(name, blocks):
         "epoch_secret": epoch_secret.hex(), "epoch_random": random.hex(), "seconds": START,
         "body_key": body_key.hex(), "salt_key": salt_key.hex(), "key_commitment": key_commitment.hex(),
         "vkey": vkey, "signing_key": f"PRIVATE+KEY+{origin}+{key_id.hex()}+{text64(b'%c' % 1 + seed)}\n",
-        "seal_key": checked(f"bulla-seal-key-v1 {log.hex()} {text64(state)}"), "config": config + settings,
+        "seal_key": checked(f"bulla-seal-key-v1 {log.hex()} {text64(state)}"), "sources_secret": sources_key.hex(),
+        "sources_key": checked(f"bulla-sources-key-v1 {log.hex()} {text64(sources_key)}"),
+        "section_key": section_key.hex(), "labels": LABELS,
+        "sources_state": sources_state(sources_key, secret("random of what is kept"), log, leaves,
+                                       [(SOURCES[-1]["sources"][1], len(blocks))]).hex(),
+        "config": config + settings,
         "checkpoint": checkpoint, "frames": frames,
         "files": {
             "bulla.toml": (config + settings).encode().hex(), "checkpoint": checkpoint.encode().hex(),

@@ -9,7 +9,7 @@
 //! | 2 | 1 | codec: 0 plain body, 1 columns; a block has 1, all else 0 |
 //! | 3 | 1 | hash of the block's own tree, a [`HashId`] |
 //! | 4 | 1 | the block's decoded content takes at most 2^this bytes; zero unless block |
-//! | 5 | 3 | zero |
+//! | 5 | 3 | length of the sources section at the end of the body, in bytes; 0 where there is none |
 //! | 8 | 16 | log id |
 //! | 24 | 8 | frame number |
 //! | 32 | 8 | number of the first entry |
@@ -37,6 +37,10 @@ pub const VERSION: u8 = 1;
 pub const MAX_CONTENT_LOG2: u8 = 25;
 /// The longest body, in bytes: 512 MiB.
 pub const MAX_BODY: u64 = 1 << 29;
+/// The longest sources section, in bytes: what 24 bits count.
+pub const MAX_SOURCES: u32 = (1 << 24) - 1;
+/// The shortest sources section, in bytes: one byte and a tag.
+pub const MIN_SOURCES: u32 = 17;
 /// The least that an entry takes of a block's decoded content, in bytes: the shortest row (presence, time and an
 /// operation of one byte) and 4 bytes of overhead.
 pub const MIN_ENTRY_CONTENT: u64 = 16;
@@ -138,6 +142,9 @@ pub struct Commitment {
     /// The block's decoded content (its canonical rows, with 4 bytes each of overhead) takes at most two to the
     /// power of this many bytes. At most [`MAX_CONTENT_LOG2`]; zero unless block.
     pub content_log2: u8,
+    /// The length of the sources section with which the body ends, in bytes: from [`MIN_SOURCES`] to [`MAX_SOURCES`], and less than the
+    /// body; zero where there is none, and unless block.
+    pub sources_length: u32,
     /// The log that the frame belongs to.
     pub log_id: LogId,
     /// The number of the frame, which is its leaf's index in the log's tree.
@@ -178,6 +185,7 @@ impl Commitment {
         bytes[2] = self.codec;
         bytes[3] = self.hash as u8;
         bytes[4] = self.content_log2;
+        bytes[5..8].copy_from_slice(&self.sources_length.to_le_bytes()[..3]);
         bytes[8..24].copy_from_slice(&self.log_id.0);
         bytes[24..32].copy_from_slice(&self.frame.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.first_entry.to_le_bytes());
@@ -205,14 +213,12 @@ impl Commitment {
         }
         let encoding: &[u8; Self::LENGTH] =
             bytes.try_into().map_err(|_| CommitmentError::Length(bytes.len()))?;
-        if encoding[5..8] != [0; 3] {
-            return Err(CommitmentError::Reserved);
-        }
         let commitment = Commitment {
             kind: FrameKind::from_u8(encoding[1]).ok_or(CommitmentError::Kind(encoding[1]))?,
             codec: encoding[2],
             hash: HashId::from_u8(encoding[3]).ok_or(CommitmentError::HashId(encoding[3]))?,
             content_log2: encoding[4],
+            sources_length: u32::from_le_bytes([encoding[5], encoding[6], encoding[7], 0]),
             log_id: LogId(take(encoding, 8)),
             frame: u64::from_le_bytes(take(encoding, 24)),
             first_entry: u64::from_le_bytes(take(encoding, 32)),
@@ -253,6 +259,7 @@ impl Commitment {
             (self.units_fit(), CommitmentError::Units(self.units)),
             (block || self.root == Hash::ZERO, CommitmentError::Root),
             (self.body_length <= self.longest_body(), CommitmentError::BodyLength(self.body_length)),
+            (self.sources_fit(), CommitmentError::Sources(self.sources_length)),
         ];
         rules.into_iter().try_for_each(|(holds, error)| if holds { Ok(()) } else { Err(error) })
     }
@@ -260,6 +267,11 @@ impl Commitment {
     /// The encoding up to the body's digest: what the body's encryption authenticates with it.
     pub fn additional_data(&self) -> [u8; Self::ADDITIONAL_DATA_LENGTH] {
         take(&self.encode(), 0)
+    }
+
+    /// The length of the body before its sources section, in bytes: what the epoch's key encrypts.
+    pub fn sealed_length(&self) -> u64 {
+        self.body_length.saturating_sub(self.sources_length.into())
     }
 
     /// The leaf in the log's tree: SHA-256(0x00 ‖ encoding), as RFC 6962, section 2.1, says.
@@ -299,6 +311,13 @@ impl Commitment {
         }
     }
 
+    fn sources_fit(&self) -> bool {
+        let block = self.kind == FrameKind::Block;
+        let length = self.sources_length;
+        length == 0
+            || block && (MIN_SOURCES..=MAX_SOURCES).contains(&length) && u64::from(length) < self.body_length
+    }
+
     fn units_fit(&self) -> bool {
         match self.kind {
             FrameKind::Block => (1..=self.entries).contains(&self.units),
@@ -334,8 +353,6 @@ pub enum CommitmentError {
     HashId(u8),
     /// The declared size of the content is past the limit, or there is one where there is no content.
     ContentSize(u8),
-    /// A reserved byte is not zero.
-    Reserved,
     /// No frame follows this one's number.
     FrameOverflow,
     /// The kind of frame has no such number of entries, or its declared content cannot hold them.
@@ -352,6 +369,8 @@ pub enum CommitmentError {
     Root,
     /// The body is longer than [`MAX_BODY`], or a gap has one.
     BodyLength(u64),
+    /// The sources section is too short or too long to be one, not shorter than the body, or in a frame that is no block.
+    Sources(u32),
     /// A log id is not 32 lowercase hex digits.
     LogId,
 }
@@ -377,7 +396,6 @@ impl fmt::Display for CommitmentError {
                     "the commitment declares 2^{log2} bytes of content, which its kind of frame has not"
                 )
             }
-            Self::Reserved => write!(f, "the commitment has a reserved byte that is not zero"),
             Self::FrameOverflow => write!(f, "the commitment has a frame number that none can follow"),
             Self::Entries(entries) => {
                 write!(f, "the commitment has {entries} entries, which its kind of frame or its size has not")
@@ -389,6 +407,12 @@ impl fmt::Display for CommitmentError {
             Self::Root => write!(f, "the commitment has a root but is not of a block"),
             Self::BodyLength(length) => {
                 write!(f, "the commitment has a body of {length} bytes, more than its kind of frame has")
+            }
+            Self::Sources(length) => {
+                write!(
+                    f,
+                    "the commitment has a sources section of {length} bytes, which its frame or its body has not"
+                )
             }
             Self::LogId => write!(f, "the log id is not 32 lowercase hex digits"),
         }

@@ -11,6 +11,7 @@ use crate::format::event::Event;
 use crate::format::files;
 use crate::format::options::{Options, SettingPlace};
 use crate::format::segment::SegmentName;
+use crate::format::sources::{self, table::Table};
 use crate::format::{config, frame};
 use crate::index::{
     self,
@@ -37,7 +38,7 @@ use bulla_testkit::corpus::Target;
 use std::io::IoSlice;
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("frame", frame),
     ("commitment", commitment),
     ("row", row),
@@ -48,6 +49,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("proof", proof),
     ("index", index),
     ("grant", grant),
+    ("sources", sources),
 ];
 
 /// A frame's head.
@@ -64,6 +66,31 @@ pub fn frame(bytes: &[u8]) {
 pub fn commitment(bytes: &[u8]) {
     if let Ok(commitment) = Commitment::decode(bytes) {
         assert_eq!(commitment.encode()[..], *bytes, "a commitment has one spelling");
+    }
+}
+
+/// What a block says of sources, and what is kept of it: the first byte says which.
+pub fn sources(bytes: &[u8]) {
+    match bytes.split_first() {
+        Some((0, text)) => {
+            if let Ok(entries) = sources::decode(text) {
+                assert_eq!(sources::encode(entries.iter()), text, "a section has one spelling");
+                let mut table = Table::default();
+                entries.into_iter().for_each(|entry| table.take(1, entry));
+                let states = table.states();
+                assert!(
+                    states.iter().all(|state| state.ranges.is_sorted_by(|one, next| one.end < next.start))
+                );
+            }
+        }
+        Some((_, text)) => {
+            if let Ok(table) = Table::decode(text) {
+                let mut again = Vec::new();
+                table.encode(&mut again);
+                assert_eq!(again, text, "what is kept of sources has one spelling");
+            }
+        }
+        None => {}
     }
 }
 

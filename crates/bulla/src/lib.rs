@@ -49,13 +49,15 @@ pub use format::options::{
     Durability, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,
     parse_plugin_timeout, parse_size,
 };
+pub use format::sources::SourceId;
+pub use format::sources::table::SourceState;
 pub use format::{config, event, segment};
 pub use keys::default_keys;
 pub use keys::pseudonym::Pseudonym;
 pub use log::record::record_export;
 pub use log::{
-    BatchError, Closing, Held, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Producer,
-    Producers, Receipt, Step, Watch,
+    BatchError, Closing, Held, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Place, Producer,
+    Producers, Receipt, Source, Step, Watch,
 };
 pub use read::epochs::{Epoch, epochs};
 pub use read::erasure_preview::{
@@ -74,6 +76,7 @@ pub use read::pseudonyms::Pseudonyms;
 pub use read::reader::Reader;
 pub use read::reading::{Delivery, ReadReport};
 pub use read::select::{Kept, Matches};
+pub use read::sources::{sources, sources_of};
 pub use read::standing::{AskedSubject, AskedSubjects, Standing};
 pub use read::verify::{Report, Verify};
 pub use scan::finding;

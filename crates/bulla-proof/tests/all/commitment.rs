@@ -1,5 +1,7 @@
 use crate::vectors::{bytes, hash, hash_id, items, number, read, small, text, unhex};
-use bulla_proof::commitment::{MAX_BODY, MAX_CONTENT_LOG2, MAX_ENTRIES, MIN_ENTRY_CONTENT};
+use bulla_proof::commitment::{
+    MAX_BODY, MAX_CONTENT_LOG2, MAX_ENTRIES, MAX_SOURCES, MIN_ENTRY_CONTENT, MIN_SOURCES,
+};
 use bulla_proof::{Commitment, CommitmentError, Entry, FrameKind, Hash, HashId, LogId, sha256};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -80,7 +82,7 @@ proptest! {
     fn encoding_anything_breaks_a_rule_or_comes_back(
         mut commitment in any_commitment(),
         other in any_commitment(),
-        field in 0..8,
+        field in 0..9,
     ) {
         match field {
             0 => commitment.kind = other.kind,
@@ -90,6 +92,7 @@ proptest! {
             4 => commitment.first_entry = other.first_entry,
             5 => commitment.entries = other.entries,
             6 => commitment.units = other.units,
+            7 => commitment.sources_length = other.sources_length,
             _ => commitment.root = other.root,
         }
         let decoded = Commitment::decode(&commitment.encode());
@@ -111,6 +114,7 @@ fn of_vector(vector: &Value) -> Commitment {
         codec: small(vector, "codec"),
         hash: hash_id(vector),
         content_log2: small(vector, "content_log2"),
+        sources_length: small(vector, "sources_length"),
         log_id: LogId::parse(text(vector, "log_id")).unwrap(),
         frame: number(vector, "frame"),
         first_entry: number(vector, "first_entry"),
@@ -138,6 +142,12 @@ fn any_commitment() -> impl Strategy<Value = Commitment> {
             (kind, hash, times, length),
         )| {
             let block = kind == FrameKind::Block;
+            let sources = match u32::try_from(length.saturating_sub(1)) {
+                Ok(longest) if block && longest >= MIN_SOURCES && epoch % 2 == 0 => {
+                    MIN_SOURCES + (units >> 32) as u32 % (longest.min(MAX_SOURCES) - MIN_SOURCES + 1)
+                }
+                _ => 0,
+            };
             let most = if block { (1 << log2) / MIN_ENTRY_CONTENT } else { MAX_ENTRIES };
             let entries = match kind {
                 FrameKind::Block | FrameKind::Gap => 1 + entries % most,
@@ -148,6 +158,7 @@ fn any_commitment() -> impl Strategy<Value = Commitment> {
                 codec: u8::from(block),
                 hash,
                 content_log2: if block { log2 } else { 0 },
+                sources_length: sources,
                 log_id: LogId(log_id),
                 frame,
                 first_entry: first.min(u64::MAX - entries),

@@ -328,6 +328,7 @@ mod tests {
             codec: 0,
             hash: HashId::Sha256,
             content_log2: 0,
+            sources_length: 0,
             log_id: LogId([7; 16]),
             frame: 9,
             first_entry: 0,

@@ -1,4 +1,5 @@
-//! What lies on the disk: frames and the segments that they lie in, what a frame of each kind says, and `bulla.toml`.
+//! What lies on the disk: frames and the segments that they lie in, what a frame of each kind says, the sources that blocks
+//! have entries from, and `bulla.toml`.
 
 pub mod config;
 pub(crate) mod epoch;
@@ -9,4 +10,5 @@ pub(crate) mod groups;
 pub(crate) mod options;
 pub(crate) mod sealed;
 pub mod segment;
+pub(crate) mod sources;
 mod toml_value;

@@ -54,6 +54,7 @@ impl Sealed {
             codec: 0,
             hash: identity.hash,
             content_log2: 0,
+            sources_length: 0,
             log_id: identity.log,
             frame: numbers.frame,
             first_entry: numbers.first_entry,

@@ -3,46 +3,30 @@
 //! Without the key nobody can test guesses. It is made once, so that digests of one thing are the same as long as the log lives.
 
 use crate::keys::files;
+use crate::keys::own_key::OwnKey;
 use bulla_crypto::environment::Random;
-use bulla_crypto::secret_line;
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_store::{Result, Store};
 use zeroize::Zeroizing;
 
-const HEADER: &str = "bulla-digest-key-v1";
+const KEY: OwnKey = OwnKey { file: files::DIGEST, what: "digest key", header: "bulla-digest-key-v1" };
 
 /// The key of the log whose key directory is `keys`; made where there is none.
 ///
 /// # Errors
 /// `Unavailable` where it cannot be read or written, or is damaged, `Refused` where it is another log's.
 pub(crate) fn load_or_make(keys: &dyn Store, log: LogId, random: &dyn Random) -> Result<Zeroizing<[u8; 32]>> {
-    if let Some(text) = files::read_if_there(keys, files::DIGEST, 4096)? {
-        return parse(keys, Zeroizing::new(text), log);
+    match KEY.load(keys, log)? {
+        Some(key) => Ok(key),
+        None => KEY.make(keys, log, random),
     }
-    let mut key = Zeroizing::new([0; 32]);
-    random.fill(&mut *key)?;
-    let line = secret_line::render(HEADER, log, &key);
-    bulla_store::write_new(keys, files::DIGEST, line.as_bytes())
-        .map_err(|error| Error::io(format!("writing {}", keys.describe(files::DIGEST)), error))?;
-    Ok(key)
-}
-
-fn parse(keys: &dyn Store, text: Zeroizing<Vec<u8>>, log: LogId) -> Result<Zeroizing<[u8; 32]>> {
-    let parsed = match std::str::from_utf8(&text) {
-        Ok(text) => secret_line::parse("digest key", HEADER, text, log),
-        Err(_) => Err(Error::invalid("it is not text")),
-    };
-    parsed.map_err(|error| match error.kind() {
-        ErrorKind::Invalid => files::damaged(keys, files::DIGEST, error),
-        kind => Error::new(kind, format!("{}: {error}", keys.describe(files::DIGEST))),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use bulla_crypto::environment::SystemRandom;
-    use bulla_store::FileSystem;
+    use bulla_store::{ErrorKind, FileSystem};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

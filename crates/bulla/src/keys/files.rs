@@ -20,6 +20,10 @@ pub const IDENTITY: &str = "identity.age";
 pub const PSEUDONYM: &str = "pseudonym.key";
 /// The key of the digests that stand for what is too long for an entry, where something makes such.
 pub const DIGEST: &str = "digest.key";
+/// The key of what blocks say of sources, where entries are appended from some.
+pub const SOURCES_KEY: &str = "sources.key";
+/// What blocks have said of sources, so that not all of them are read again.
+pub const SOURCES_STATE: &str = "sources.state";
 /// The embedded default's erasure key, which orders erasures.
 pub const ERASURE_KEY: &str = "erasure.key";
 /// An erasure that the log does not tell of yet.

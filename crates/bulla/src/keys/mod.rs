@@ -1,13 +1,15 @@
-//! A log's keys at rest: the files of the key directory, the seal chain's state, the keys of its pseudonyms and digests,
-//! and what a program keeps about data subjects.
+//! A log's keys at rest: the files of the key directory, the seal chain's state, the keys of its pseudonyms, digests
+//! and sources, and what a program keeps about data subjects.
 
 pub(crate) mod digest;
 pub mod files;
+pub(crate) mod own_key;
 pub(crate) mod personal;
 pub(crate) mod pseudonym;
 pub(crate) mod restoring;
 pub(crate) mod seal_state;
 pub mod settings;
+pub(crate) mod sources;
 pub(crate) mod vault;
 
 pub use bulla_crypto::{epoch, group, identities, plugin, prompt, recipients, seal_chain, signing};

@@ -11,6 +11,7 @@ mod producer;
 mod producers;
 mod receipt;
 pub(crate) mod record;
+mod source;
 mod threads;
 mod watch;
 
@@ -20,6 +21,7 @@ pub use personal::{PersonalChanges, PersonalRecords, PersonalRecordsRead};
 pub use producer::{BatchError, Producer};
 pub use producers::Producers;
 pub use receipt::Receipt;
+pub use source::{Place, Source};
 pub use watch::Watch;
 
 use crate::admin::configure::{Configure, Configured};
@@ -29,6 +31,8 @@ use crate::fields::CompiledRules;
 use crate::format::config::load_of_log;
 use crate::format::event::{Event, ExportRecord};
 use crate::format::options::Options;
+use crate::format::sources::SourceId;
+use crate::format::sources::table::SourceState;
 use crate::keys::{default_keys, digest};
 use crate::write::engine::{Directories, Engine};
 use crate::write::recover::Recovery;
@@ -370,6 +374,31 @@ impl Log {
             return Ok(None);
         }
         Ok(Some(PersonalRecords::new(&self.engine, digest_key)))
+    }
+
+    /// The source with this id, of which `label` is said from now on: bytes of the caller's, which come back with what the log has of
+    /// the source, the newest ones. To append entries from it: [`Producer::append_from`].
+    ///
+    /// The first call reads what the log has of all its sources, under a checkpoint that it may have to wait for, and makes the key
+    /// of that in the key directory, `sources.key`, where the log has none yet.
+    ///
+    /// # Errors
+    /// `Invalid` where the label has more than 4,096 bytes, or the log has 65,536 sources already: those count of which it has
+    /// something and those that were asked for, until they [end](Source::end). `Refused` where the source has ended and no durable
+    /// block says so yet. `NoKey` where blocks say something of sources and `sources.key` is missing, `Tampered` where something of
+    /// that is damaged; else where no checkpoint can be published, or a file cannot be read or written.
+    pub fn source(&self, id: SourceId, label: &[u8]) -> Result<Source> {
+        check_owner(self.owner)?;
+        Ok(Source::new(&self.engine, self.engine.source(id, label)?, self.owner))
+    }
+
+    /// What the log has of its sources, by id: as far as it is durable.
+    ///
+    /// # Errors
+    /// As [`Log::source`].
+    pub fn sources(&self) -> Result<Vec<SourceState>> {
+        check_owner(self.owner)?;
+        self.engine.source_states()
     }
 
     /// By what another thread can see how this log is doing.

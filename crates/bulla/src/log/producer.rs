@@ -1,9 +1,10 @@
 //! [`Producer`].
 
+use super::source::{Place, Source};
 use super::{Receipt, check_owner};
 use crate::fields::{CompiledRules, Replacements};
 use crate::write::engine::Engine;
-use crate::write::stage::buffer::{ROW_PREFIX, Writer};
+use crate::write::stage::buffer::{StagedPlace, Writer, overhead};
 use crate::write::stage::queue::{NoSpace, ProducerId, StagedPosition, Wait};
 use crate::write::telemetry::count;
 use bulla_proof::Entry;
@@ -69,7 +70,37 @@ impl Producer {
     pub fn append(&mut self, entry: &Entry<'_>) -> Result<()> {
         check_owner(self.owner)?;
         let time = self.time_of(entry);
-        self.stage(entry, time, |engine| Wait::lasting(engine.tuning.append_timeout))
+        self.stage(entry, time, None, |engine| Wait::lasting(engine.tuning.append_timeout))
+    }
+
+    /// Stages an entry as [`Producer::append`] does, with where the record stood that it is of: the block that has the entry says so,
+    /// in the same frame. So what [`Log::sources`](super::Log::sources) says the log holds, after whatever stop, is exactly what
+    /// entries in it are of.
+    ///
+    /// An entry that is not staged records nothing. Let the next range of the source begin where the last one that was staged ended:
+    /// then ranges meet, and what lies between two of them was lost.
+    ///
+    /// # Errors
+    /// As [`Producer::append`]; `Invalid` where the range is empty or the source another log's, `Refused` where the source has ended,
+    /// or the log has more than 4,096 ranges of it that do not meet, or a million of all its sources and of this one more than 16.
+    #[inline]
+    pub fn append_from(&mut self, entry: &Entry<'_>, source: &Source, place: &Place) -> Result<()> {
+        check_owner(self.owner)?;
+        let place = source.staged(place, &self.engine)?;
+        let time = self.time_of(entry);
+        self.stage(entry, time, Some(&place), |engine| Wait::lasting(engine.tuning.append_timeout))
+    }
+
+    /// Stages an entry as [`Producer::append_from`] does, but never waits.
+    ///
+    /// # Errors
+    /// As [`Producer::append_from`]; `Timeout` at once where there is no memory.
+    #[inline]
+    pub fn try_append_from(&mut self, entry: &Entry<'_>, source: &Source, place: &Place) -> Result<()> {
+        check_owner(self.owner)?;
+        let place = source.staged(place, &self.engine)?;
+        let time = self.time_of(entry);
+        self.stage(entry, time, Some(&place), |_| Wait::Never)
     }
 
     /// How long [`Producer::append`] waits for memory, at most.
@@ -85,7 +116,7 @@ impl Producer {
     pub fn try_append(&mut self, entry: &Entry<'_>) -> Result<()> {
         check_owner(self.owner)?;
         let time = self.time_of(entry);
-        self.stage(entry, time, |_| Wait::Never)
+        self.stage(entry, time, None, |_| Wait::Never)
     }
 
     /// Stages entries one after the other, at one time where they have none.
@@ -105,7 +136,7 @@ impl Producer {
         let time = self.engine.environment.clock.now();
         let wait = Wait::lasting(self.engine.tuning.append_timeout);
         for (staged, entry) in entries.iter().enumerate() {
-            self.stage(entry, time, |_| wait).map_err(|error| BatchError { staged, error })?;
+            self.stage(entry, time, None, |_| wait).map_err(|error| BatchError { staged, error })?;
         }
         Ok(())
     }
@@ -130,15 +161,21 @@ impl Producer {
     /// Stages an entry that keeps the limits, or what the rules leave of it. The limits are the entry's, whatever of it
     /// is logged.
     #[inline]
-    fn stage(&mut self, entry: &Entry<'_>, time: i64, wait: impl FnOnce(&Engine) -> Wait) -> Result<()> {
+    fn stage(
+        &mut self,
+        entry: &Entry<'_>,
+        time: i64,
+        place: Option<&StagedPlace>,
+        wait: impl FnOnce(&Engine) -> Wait,
+    ) -> Result<()> {
         let length = measure(entry).inspect_err(|_| self.count_refused())?;
         let Some(minimise) = &self.minimise else {
-            return self.put(length, |row| entry.encode(time, row), wait);
+            return self.put(length, place, |row| entry.encode(time, row), wait);
         };
         let mut scratch = Replacements::default();
         let minimised = minimise.apply(entry, &mut scratch);
         let length = minimised.measure().map_err(|error| Error::invalid(error.to_string()))?;
-        self.put(length, |row| minimised.encode(time, row), wait)?;
+        self.put(length, place, |row| minimised.encode(time, row), wait)?;
         self.not_addresses += u64::from(minimised.not_address);
         Ok(())
     }
@@ -147,27 +184,34 @@ impl Producer {
     fn put(
         &mut self,
         length: usize,
+        place: Option<&StagedPlace>,
         encode: impl Fn(&mut [u8]),
         wait: impl FnOnce(&Engine) -> Wait,
     ) -> Result<()> {
-        if self.push(length, &encode) {
+        if self.push(length, place, &encode) {
             return Ok(());
         }
         let wait = wait(&self.engine);
-        self.put_slowly(length, &encode, wait)
+        self.put_slowly(length, place, &encode, wait)
     }
 
     #[inline]
-    fn push(&mut self, length: usize, encode: impl FnOnce(&mut [u8])) -> bool {
-        self.writer.as_mut().is_some_and(|writer| writer.push(length, encode))
+    fn push(&mut self, length: usize, place: Option<&StagedPlace>, encode: impl FnOnce(&mut [u8])) -> bool {
+        self.writer.as_mut().is_some_and(|writer| writer.push(length, place, encode))
     }
 
     /// Exchanges a full buffer for an empty one, and goes on in that: once a buffer.
     #[cold]
-    fn put_slowly(&mut self, length: usize, encode: &dyn Fn(&mut [u8]), wait: Wait) -> Result<()> {
+    fn put_slowly(
+        &mut self,
+        length: usize,
+        place: Option<&StagedPlace>,
+        encode: &dyn Fn(&mut [u8]),
+        wait: Wait,
+    ) -> Result<()> {
         self.count_dropped();
-        if length + ROW_PREFIX > self.engine.tuning.buffer_size {
-            let pushed = self.engine.staging.push_large(self.id, length, encode, wait);
+        if length + overhead(place) > self.engine.tuning.buffer_size {
+            let pushed = self.engine.staging.push_large(self.id, length, place, encode, wait);
             return pushed.map_err(|refusal| self.refusal(&refusal));
         }
         loop {
@@ -176,7 +220,7 @@ impl Producer {
                 Err(refusal) => return Err(self.refusal(&refusal)),
             }
             // The row fits an empty buffer, unless that was closed meanwhile: the next exchange says so then.
-            if self.push(length, encode) {
+            if self.push(length, place, encode) {
                 return Ok(());
             }
         }

@@ -15,5 +15,6 @@ pub(crate) mod pseudonyms;
 pub(crate) mod reader;
 pub(crate) mod reading;
 pub(crate) mod select;
+pub(crate) mod sources;
 pub(crate) mod standing;
 pub(crate) mod verify;

@@ -122,6 +122,15 @@ impl Manifest {
         Ok(tile::tile_hash(&nodes))
     }
 
+    /// The leaf of the last of the first `size` frames, which are no more than there are; zeros where there are none.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`].
+    pub(crate) fn last_leaf(&self, size: u64) -> Result<Hash> {
+        let Some(last) = size.checked_sub(1) else { return Ok(Hash::ZERO) };
+        Ok(tree::leaf_hash(&self.bundle(last / BUNDLE)?[(last % BUNDLE) as usize]))
+    }
+
     /// What the last frames say, and whether the log may have the `[log]` that it has.
     fn find_latest(&self, last: &Commitment) -> Result<(Latest, bool)> {
         let mut frames = Frames::from(self, last.epoch)?;

@@ -22,6 +22,7 @@ pub(crate) mod query;
 pub(crate) mod redaction;
 pub(crate) mod seals;
 pub(crate) mod snapshot;
+pub(crate) mod sources;
 pub(crate) mod stored_tree;
 pub(crate) mod unreferenced;
 pub(crate) mod unsigned;

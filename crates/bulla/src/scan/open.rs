@@ -87,6 +87,8 @@ impl BlockOpener {
 
         let additional = commitment.additional_data();
         let mut body = verified.into_body();
+        // What follows is for the writing host alone: the digest covered it, and that is all that a reader asks of it.
+        body.truncate(usize::try_from(commitment.sealed_length()).unwrap_or(usize::MAX));
         AesGcm
             .open(keys.body(), commitment.frame, &additional, &mut body)
             .map_err(|_| invalid("the body does not decrypt under its epoch's key".to_owned()))?;

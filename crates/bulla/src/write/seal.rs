@@ -12,12 +12,19 @@ use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::commitment::{Commitment, FrameKind, whole_second};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_store::{Error, Result};
+use zeroize::Zeroizing;
 
 /// The codec id of bodies made here: columns, version 1.
 pub(crate) const COLUMNS: u8 = 1;
 
 /// What encryption adds to a body, in bytes.
 const TAG: usize = 16;
+
+/// What a block says of sources, and the key that it is encrypted under.
+pub(crate) struct Section {
+    pub(crate) text: Vec<u8>,
+    pub(crate) key: Zeroizing<[u8; 32]>,
+}
 
 /// Seals blocks one after the other, reusing its working memory.
 pub(crate) struct BlockSealer {
@@ -52,10 +59,12 @@ impl BlockSealer {
         self.encoder.account()
     }
 
-    /// Seals `rows`, canonical rows of which there is at least one. The frame depends on the arguments alone.
+    /// Seals `rows`, canonical rows of which there is at least one, with what the block says of sources, if it says something. The
+    /// frame depends on the arguments alone.
     ///
     /// # Errors
     /// Where bytes are no row, or the cipher refuses.
+    #[expect(clippy::too_many_arguments, reason = "a block is all of this")]
     pub(crate) fn seal(
         &mut self,
         identity: LogIdentity,
@@ -64,6 +73,7 @@ impl BlockSealer {
         cipher: &dyn Cipher,
         rows: &[&[u8]],
         grouping: &Grouping,
+        section: Option<Section>,
     ) -> Result<Sealed> {
         self.account().turn_to(Some(Task::Encode));
         self.encoded.clear();
@@ -102,7 +112,8 @@ impl BlockSealer {
         self.account().turn_to(Some(Task::Encode));
         let padded = padme(self.encoded.len());
         // The body stays in memory until it is committed, so it has no more room than it needs.
-        let mut body = Vec::with_capacity(padded + TAG);
+        let sources_length = section.as_ref().map_or(0, |section| section.text.len() + TAG);
+        let mut body = Vec::with_capacity(padded + TAG + sources_length);
         body.extend_from_slice(&self.encoded);
         body.resize(padded, 0);
 
@@ -112,6 +123,7 @@ impl BlockSealer {
             codec: COLUMNS,
             hash: identity.hash,
             content_log2: content_log2(content),
+            sources_length: u32::try_from(sources_length).expect("what a block says of sources is bounded"),
             log_id: identity.log,
             frame: numbers.frame,
             first_entry: numbers.first_entry,
@@ -121,11 +133,16 @@ impl BlockSealer {
             epoch: numbers.epoch,
             units: units as u64,
             root,
-            body_length: (body.len() + TAG) as u64,
+            body_length: (body.len() + TAG + sources_length) as u64,
             body_digest: Hash::ZERO,
         };
         self.account().turn_to(Some(Task::Encrypt));
-        cipher.seal(keys.body(), numbers.frame, &commitment.additional_data(), &mut body)?;
+        let additional = commitment.additional_data();
+        cipher.seal(keys.body(), numbers.frame, &additional, &mut body)?;
+        if let Some(Section { mut text, key }) = section {
+            cipher.seal(&key, numbers.frame, &additional, &mut text)?;
+            body.extend_from_slice(&text);
+        }
         self.account().turn_to(Some(Task::Hash));
         commitment.body_digest = sha256(&[&body]);
         self.account().turn_to(None);

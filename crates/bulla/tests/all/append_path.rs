@@ -3,7 +3,7 @@
 
 use crate::helpers::in_full;
 use crate::workshop::Workshop;
-use bulla::{Entry, Options, Producer};
+use bulla::{Entry, Log, Options, Place, Producer, SourceId};
 use bulla_testkit::allocator::allocations;
 use bulla_testkit::{alone, is_alone};
 use std::process::Command;
@@ -90,6 +90,28 @@ fn nor_does_it_allocate_where_data_subjects_have_keys() {
     appends_without_allocating(&Workshop::with_erasure(), &entry(), appends());
 }
 
+/// What is staged with an entry is a few bytes more.
+#[test]
+fn nor_does_it_allocate_where_entries_come_from_a_source() {
+    let workshop = Workshop::new();
+    let log = workshop.open(options());
+    let source = log.source(SourceId([1; 16]), b"a file").unwrap();
+    let mut producer = log.producer().unwrap();
+    warm_up(&workshop, &mut producer);
+    let entry = entry();
+    let start = allocations();
+    for number in 0..appends() as u64 {
+        let place = Place { range: 100 * number..100 * (number + 1), check: number };
+        producer.append_from(&entry, &source, &place).unwrap();
+    }
+    assert_eq!(allocations() - start, 0);
+    producer.flush().unwrap().durable().unwrap();
+    let state = log.sources().unwrap().remove(0);
+    assert_eq!((state.ranges.len(), state.resume(0).0), (1, 100 * appends() as u64));
+    drop(producer);
+    log.close().unwrap();
+}
+
 fn appends_without_allocating(workshop: &Workshop, entry: &Entry<'_>, appends: usize) {
     let log = workshop.open(options());
     let mut producer = log.producer().unwrap();
@@ -162,9 +184,31 @@ fn nor_does_it_where_data_subjects_have_keys() {
     makes_no_system_calls(test, Workshop::with_erasure, &entry(), appends());
 }
 
+#[test]
+fn nor_does_it_where_entries_come_from_a_source() {
+    let test = "append_path::nor_does_it_where_entries_come_from_a_source";
+    makes_no_system_calls_in(test, appends(), || {
+        let log = Workshop::new().open(options());
+        let source = log.source(SourceId([1; 16]), b"a file").unwrap();
+        append_between_markers(&log, appends(), |producer, number| {
+            let place = Place { range: number..number + 1, check: number };
+            producer.append_from(&entry(), &source, &place).unwrap();
+        });
+        assert_eq!(log.sources().unwrap()[0].resume(0).0, appends() as u64);
+    });
+}
+
 fn makes_no_system_calls(test: &str, workshop: impl Fn() -> Workshop, entry: &Entry<'_>, appends: usize) {
+    makes_no_system_calls_in(test, appends, || {
+        let log = workshop().open(options());
+        append_between_markers(&log, appends, |producer, _| producer.append(entry).unwrap());
+    });
+}
+
+/// `run` is what happens in a process of its own.
+fn makes_no_system_calls_in(test: &str, appends: usize, run: impl Fn()) {
     if is_alone() {
-        return append_between_markers(&workshop(), entry, appends);
+        return run();
     }
     let place = tempfile::tempdir().unwrap();
     let mut strace = Command::new("strace");
@@ -189,13 +233,12 @@ fn makes_no_system_calls(test: &str, workshop: impl Fn() -> Workshop, entry: &En
 /// A system call that nothing else here makes.
 const MARKER: &str = "getppid()";
 
-fn append_between_markers(workshop: &Workshop, entry: &Entry<'_>, appends: usize) {
-    let log = workshop.open(options());
+fn append_between_markers(log: &Log, appends: usize, append: impl Fn(&mut Producer, u64)) {
     let mut producer = log.producer().unwrap();
-    producer.append(entry).unwrap();
+    append(&mut producer, 0);
     let _ = std::os::unix::process::parent_id();
-    for _ in 1..appends {
-        producer.append(entry).unwrap();
+    for number in 1..appends as u64 {
+        append(&mut producer, number);
     }
     let _ = std::os::unix::process::parent_id();
     producer.flush().unwrap().durable().unwrap();

@@ -113,6 +113,7 @@ fn prove(groups: Vec<DisclosedGroup>, content_log2: u8) -> Proof {
         codec: CODEC_COLUMNS,
         hash: HashId::Sha256,
         content_log2,
+        sources_length: 0,
         log_id: LogId([9; 16]),
         frame: 1,
         first_entry: 0,

@@ -3,7 +3,9 @@
 
 use bulla::control::Client;
 use bulla::store::{FileSystem, Store};
-use bulla::{Entry, Error, ErrorKind, Init, Log, Options, Producer, Receipt, Result, Step};
+use bulla::{
+    Entry, Error, ErrorKind, Init, Log, Options, Place, Producer, Receipt, Result, Source, SourceId, Step,
+};
 use bulla_testkit::{alone, is_alone};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -102,19 +104,20 @@ fn fork_and_compare() {
     Init::default().create(&directory).unwrap();
     let log = Log::open(&directory, Options::default()).unwrap();
     let mut producer = log.producer().unwrap();
+    let source = log.source(SourceId([1; 16]), b"label").unwrap();
     let entry = Entry::new("read", "x");
     producer.append(&entry).unwrap();
     let receipt = producer.flush().unwrap();
     receipt.checkpointed().unwrap();
     let before = files(place.path());
 
-    let mut handles = Some((log, producer, receipt));
+    let mut handles = Some((log, producer, receipt, source));
     // SAFETY: the child uses its own memory and the allocator, which `fork` of the C library keeps usable; it takes
     // no lock that a thread of the parent could hold, which is what this test is about, and ends by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let (log, producer, receipt) = handles.take().unwrap();
-        let failed = use_in_child(log, producer, &receipt, &place.path().join("other"));
+        let (log, producer, receipt, source) = handles.take().unwrap();
+        let failed = use_in_child(log, producer, &receipt, &source, &place.path().join("other"));
         // SAFETY: ends the child without running what the parent has registered.
         unsafe { libc::_exit(failed) }
     }
@@ -133,12 +136,12 @@ fn fork_and_compare() {
     assert_eq!(before, after);
 
     // The parent goes on, and still holds its lock.
-    let (log, mut producer, _) = handles.unwrap();
+    let (log, mut producer, _, source) = handles.unwrap();
     assert_eq!(Log::open(&directory, Options::default()).unwrap_err().kind(), ErrorKind::Locked);
     let client = Client::connect(bulla::default_keys(&directory)).unwrap().unwrap();
     assert_eq!(client.status().process, std::process::id(), "the socket is still the parent's");
     client.rotate().unwrap();
-    producer.append(&entry).unwrap();
+    producer.append_from(&entry, &source, &Place { range: 0..1, check: 0 }).unwrap();
     producer.flush().unwrap().checkpointed().unwrap();
     drop(producer);
     log.close().unwrap();
@@ -147,12 +150,19 @@ fn fork_and_compare() {
 }
 
 /// 0, or the number of the first check that fails.
-fn use_in_child(log: Log, mut producer: Producer, receipt: &Receipt, other: &Path) -> i32 {
+fn use_in_child(log: Log, mut producer: Producer, receipt: &Receipt, source: &Source, other: &Path) -> i32 {
     let entry = Entry::new("forked", "x");
+    let place = Place { range: 0..1, check: 0 };
+    source.end();
     let mut checks = vec![
         refuses(producer.append(&entry)),
         refuses(producer.try_append(&entry)),
         refuses(producer.append_batch(std::slice::from_ref(&entry)).map_err(|error| error.error)),
+        refuses(producer.append_from(&entry, source, &place)),
+        refuses(producer.try_append_from(&entry, source, &place)),
+        refuses(source.relabel(b"other")),
+        refuses(log.source(SourceId([2; 16]), b"")),
+        refuses(log.sources()),
         refuses(producer.flush()),
         refuses(receipt.durable()),
         refuses(receipt.durable_within(Duration::from_secs(3600))),

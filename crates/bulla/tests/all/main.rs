@@ -32,6 +32,7 @@ mod reader;
 mod register;
 mod second_reader;
 mod socket;
+mod sources;
 mod staging_model;
 mod telemetry;
 mod telling;

@@ -120,7 +120,7 @@ impl<'a> Producer<'a> {
 
     fn append_within(&mut self, row: u8, wait: Wait) -> Result<(), NoSpace> {
         let push = |writer: &mut Option<Writer>| {
-            writer.as_mut().is_some_and(|writer| writer.push(1, |space| space[0] = row))
+            writer.as_mut().is_some_and(|writer| writer.push(1, None, |space| space[0] = row))
         };
         while !push(&mut self.writer) {
             self.writer = Some(self.queue.exchange(self.id, self.writer.take(), wait)?);
@@ -129,7 +129,7 @@ impl<'a> Producer<'a> {
     }
 
     fn append_large(&mut self, row: u8, length: usize) -> Result<(), NoSpace> {
-        self.queue.push_large(self.id, length, |space| space.fill(row), Wait::Forever)
+        self.queue.push_large(self.id, length, None, |space| space.fill(row), Wait::Forever)
     }
 
     fn retire(mut self) {
@@ -149,7 +149,7 @@ fn write(queue: &StagingQueue<Count>) -> Arrived {
 
 fn seal(arrived: &mut Arrived, first: u64, batch: &Batch) {
     let rows = batch.slices.iter().flat_map(|slice| slice.rows());
-    arrived.extend((first..).zip(rows.map(|row| row[0])));
+    arrived.extend((first..).zip(rows.map(|(row, _)| row[0])));
     assert_eq!(arrived.last().map(|&(number, _)| number + 1), Some(first + batch.entries));
 }
 
@@ -455,7 +455,7 @@ fn closing_races_with_appending() {
         );
         // After closing, known to have happened before, nothing is taken any more.
         if let Some(writer) = &mut writer {
-            assert!(!writer.push(0, |_| ()));
+            assert!(!writer.push(0, None, |_| ()));
         }
         assert_eq!(queue.flush(id), Err(NoSpace::Closed));
         assert_eq!(queue.exchange(id, writer, Wait::Forever).err(), Some(NoSpace::Closed));
@@ -550,12 +550,12 @@ fn a_buffer_that_somebody_holds_gets_no_writer() {
     loom::model(|| {
         let mut buffer = Arc::new(Buffer::new(2 * ROW));
         let mut writer = Writer::new(&mut buffer).unwrap();
-        assert!(writer.push(1, |row| row[0] = 1));
+        assert!(writer.push(1, None, |row| row[0] = 1));
         assert!(Writer::new(&mut buffer).is_none());
         let (slice, mark) = Slice::beyond(&buffer, Mark::default());
         drop(writer);
         assert!(Writer::new(&mut buffer).is_none());
-        assert!(slice.rows().eq([[1]]));
+        assert!(slice.rows().map(|(row, _)| row).eq([[1]]));
         drop(slice);
         assert_eq!(buffer.mark(), mark);
         assert!(Writer::new(&mut buffer).is_some());

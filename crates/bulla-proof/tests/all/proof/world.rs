@@ -212,6 +212,7 @@ fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<Disclos
         codec: if block { CODEC_COLUMNS } else { CODEC_PLAIN },
         hash,
         content_log2: if block { 24 } else { 0 },
+        sources_length: 0,
         log_id: LogId([9; 16]),
         frame: number,
         first_entry: first,

@@ -182,7 +182,7 @@ impl World {
         let identity = LogIdentity { log: LOG, hash: HashId::Sha256 };
         let numbers = FrameNumbers { frame: 9, first_entry: 100, epoch: 5 };
         let mut sealer = BlockSealer::new(compression, Account::default());
-        sealer.seal(identity, numbers, keys, &AesGcm, &views, &grouping).unwrap()
+        sealer.seal(identity, numbers, keys, &AesGcm, &views, &grouping, None).unwrap()
     }
 
     pub(crate) fn open(&self) -> (BlockOpener, Commitment) {

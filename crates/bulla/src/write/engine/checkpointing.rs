@@ -130,6 +130,8 @@ impl Engine {
             let error = Error::unavailable("the log panicked while it was checkpointing");
             return Err(error).inspect_err(|error| self.fail(error));
         }
+        // What it says is delivered by now, so the checkpoint covers it.
+        let unsaved = self.unsaved_sources(false);
         checkpointing.adding = true;
         let (durable, position) = self.checkpoints.take();
         if let Some(durable) = durable {
@@ -141,6 +143,9 @@ impl Engine {
         self.publish_tree(&mut checkpointing.checkpointer).inspect_err(|error| self.fail(error))?;
         let checkpointer = &checkpointing.checkpointer;
         self.progress.checkpointed(checkpointing.position, checkpointer.published(), checkpointer.terms());
+        if let Some(unsaved) = unsaved {
+            self.save_sources(&unsaved);
+        }
         Ok(())
     }
 

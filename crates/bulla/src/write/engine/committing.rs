@@ -12,13 +12,14 @@
 use super::Engine;
 use super::locks::{Rank, RankedMutex};
 use super::progress::EntryCounts;
+use super::sources::{BlockSource, SourcedFrame};
 use crate::format::sealed::Sealed;
 use crate::write::commit::Committer;
 use crate::write::stage::queue::{StagedPosition, Steady};
 use crate::write::telemetry::timed;
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Result;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Condvar;
 
 /// A frame that was sealed and is to be committed.
@@ -36,6 +37,8 @@ pub(crate) struct Staged {
     pub(super) last: StagedPosition,
     /// None of its entries is older.
     pub(super) since: Steady,
+    /// What it holds of sources.
+    pub(super) sources: Vec<BlockSource>,
 }
 
 /// What the committing thread is given to do.
@@ -184,11 +187,14 @@ pub(crate) struct Committing {
     synced: Reached,
     /// No entry that was committed and that no sync has covered is older; `None` where there is none.
     unsynced: Option<Steady>,
+    /// Frames that were committed and hold something of sources, as far as no sync has covered them.
+    sourced: VecDeque<SourcedFrame>,
 }
 
 impl Committing {
     pub(super) fn new(committer: Committer) -> Self {
-        Committing { committer, committed: Reached::default(), synced: Reached::default(), unsynced: None }
+        let (committed, synced) = (Reached::default(), Reached::default());
+        Committing { committer, committed, synced, unsynced: None, sourced: VecDeque::new() }
     }
 }
 
@@ -235,7 +241,14 @@ impl Engine {
         let first = group.first().map_or(0, |sealed| sealed.frame.commitment.frame);
         let end = group.last().map_or(0, |sealed| sealed.frame.commitment.frame + 1);
         let (before, after) = (committing.committed, committing.committed.with(&group));
-        let frames = group.into_iter().map(|sealed| sealed.frame).collect();
+        let frames = group.into_iter().map(|SealedFrame { frame, staged }| {
+            let sources = staged.map_or_else(Vec::new, |staged| staged.sources);
+            if !sources.is_empty() {
+                committing.sourced.push_back(SourcedFrame::new(&frame.commitment, sources));
+            }
+            frame
+        });
+        let frames = frames.collect();
         let withheld = committing.committer.withholds();
         let acknowledged = committing.committer.commit(frames);
         if acknowledged.is_ok() {
@@ -248,6 +261,7 @@ impl Engine {
             _ => committing.unsynced = committing.unsynced.into_iter().chain(since).min(),
         }
         self.deliver(committing);
+        self.pass_sources_on(committing);
         self.progress.synced(committing.synced.entries, committing.unsynced);
         if committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
             // Somebody may have asked for a checkpoint while none could cover what they had in mind, before the event of an
@@ -282,6 +296,7 @@ impl Engine {
             (committing.synced, committing.unsynced) = (committing.committed, None);
         }
         self.deliver(committing);
+        self.pass_sources_on(committing);
         self.progress.synced(committing.synced.entries, committing.unsynced);
         let events = committing.committer.take_events();
         if !events.is_empty() {
@@ -292,6 +307,13 @@ impl Engine {
         synced.inspect_err(|error| self.fail(error))?;
         self.progress.durable(committing.synced.position);
         Ok(committing.committer.withholds())
+    }
+
+    /// Has what frames hold of sources known, as far as a sync has covered them.
+    fn pass_sources_on(&self, committing: &mut Committing) {
+        let synced = committing.committer.synced();
+        let count = committing.sourced.partition_point(|sourced| sourced.frame < synced);
+        self.take_durable_sources(committing.sourced.drain(..count));
     }
 
     /// Gives the checkpointer what has become durable, unless it has to wait for an event to become so, too.

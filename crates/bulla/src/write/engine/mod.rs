@@ -17,6 +17,7 @@ mod locks;
 pub(crate) mod progress;
 mod sealing;
 pub(crate) mod sequencer;
+pub(crate) mod sources;
 mod subject_keys;
 mod telemetry;
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub(crate) use erasing::{Course, Leftover, after_resumed, course, leftover};
 use locks::{Rank, RankedMutex};
 use progress::Progress;
 use sequencer::{AssignedFrame, Sequencer};
+use sources::Sources;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, RwLock, Weak};
@@ -78,6 +80,9 @@ pub(crate) struct Engine {
     pub(crate) meter: Arc<Meter>,
     pub(crate) back_off: Arc<BackOff>,
     pub(crate) recovery: Recovery,
+    /// The number of the first frame that this process made.
+    opened_at: u64,
+    sources: Sources,
     identity: LogIdentity,
     pub(crate) log: Arc<dyn Store>,
     pub(crate) keys: Arc<dyn Store>,
@@ -206,6 +211,8 @@ impl Engine {
             progress,
             meter,
             recovery: recovered.report,
+            opened_at: next_frame,
+            sources: Sources::new(),
             commits,
             checkpoints: CheckpointQueue::new(),
             serial: RankedMutex::new(Rank::SerialStages, Some(serial)),
@@ -346,12 +353,15 @@ impl Engine {
         self.publish(&mut stages.checkpointing)
     }
 
-    /// Drains the log for the last time, and writes the rest of the index.
+    /// Drains the log for the last time, and writes the rest of the index and what is kept of sources.
     ///
     /// # Errors
     /// As [`Engine::drain`]. The index is no reason for one.
     pub(crate) fn drain_and_finish(&self) -> Result<()> {
         self.drain()?;
+        if let Some(unsaved) = self.unsaved_sources(true) {
+            self.save_sources(&unsaved);
+        }
         self.indexer.finish(&self.environment);
         Ok(())
     }

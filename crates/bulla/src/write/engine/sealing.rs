@@ -9,6 +9,7 @@ use super::committing::{SealedFrame, Staged};
 use super::grouping;
 use super::locks::Rank;
 use super::sequencer::{Control, FrameAssignment};
+use super::sources::{BlockSource, PlacesOfBlock};
 use super::subject_keys::SubjectKeys;
 use crate::format::epoch::seal_epoch;
 use crate::format::groups::Grouping;
@@ -16,6 +17,7 @@ use crate::format::sealed::Sealed;
 use crate::index::{Gathered, Indexer};
 use crate::write::seal::BlockSealer;
 use crate::write::stage::block_size::BlockOutcome;
+use crate::write::stage::buffer::Slice;
 use crate::write::stage::queue::{Batch, Work};
 use crate::write::telemetry::{count, timed};
 use bulla_columns::account::Account;
@@ -55,8 +57,8 @@ impl Engine {
             Some(Work::Block(assignment, batch)) => {
                 // A vault that cannot be written may be mended as a medium may. Meanwhile the rows stay where they are.
                 let sealed = self.back_off.retry(is_passing, || self.seal_block(sealer, &assignment, &batch));
-                let mut frame = match sealed {
-                    Ok(frame) => frame,
+                let (mut frame, sources) = match sealed {
+                    Ok(sealed) => sealed,
                     Err(error) => {
                         self.fail(&without_keys(assignment.numbers.frame, &error));
                         let nothing = BlockOutcome { groups: 0, body: usize::MAX, dictionaries: 0 };
@@ -72,10 +74,14 @@ impl Engine {
                     count(&self.meter.row_bytes, batch.bytes as u64);
                 }
                 let gathered = gather(&mut frame, &assignment);
-                let staged = Some(Staged { bytes: batch.bytes, last: batch.last, since: batch.since });
+                let staged =
+                    Some(Staged { bytes: batch.bytes, last: batch.last, since: batch.since, sources });
                 let (body, dictionaries) = match self.tuning.block_size_chosen {
                     true => (usize::MAX, 0),
-                    false => (frame.body.len(), account.dictionaries),
+                    false => {
+                        let sources = usize::try_from(frame.commitment.sources_length).unwrap_or(0);
+                        (frame.body.len() - sources, account.dictionaries)
+                    }
                 };
                 self.staging.release(batch, BlockOutcome { groups: frame.groups, body, dictionaries });
                 self.commits.put(SealedFrame { frame, staged });
@@ -102,42 +108,50 @@ impl Engine {
         sealer: &mut BlockSealer,
         assignment: &FrameAssignment,
         batch: &Batch,
-    ) -> Result<Sealed> {
+    ) -> Result<(Sealed, Vec<BlockSource>)> {
         let cipher = &*self.environment.cipher;
         let _held = Rank::Sealing.hold();
         let _sealing = self.sealing.read().unwrap_or_else(PoisonError::into_inner);
         let sealed = catch_unwind(AssertUnwindSafe(|| {
-            let (rows, grouping) = self.group(batch, assignment)?;
-            let clock = &*self.environment.clock;
-            let seal =
-                || sealer.seal(self.identity, assignment.numbers, &assignment.keys, cipher, &rows, &grouping);
-            Ok::<_, Error>(timed(clock, &self.meter.sealing, seal))
+            let (rows, grouping, places) = self.group(batch, assignment)?;
+            let (sources, section) = self.section_of(places, batch.first(), &assignment.keys)?;
+            let (clock, identity, keys) = (&*self.environment.clock, self.identity, &assignment.keys);
+            let seal = || sealer.seal(identity, assignment.numbers, keys, cipher, &rows, &grouping, section);
+            Ok::<_, Error>((timed(clock, &self.meter.sealing, seal), sources))
         }));
         match sealed {
-            Ok(Ok(Ok(frame))) => return Ok(frame),
+            Ok(Ok((Ok(frame), sources))) => return Ok((frame, sources)),
             Ok(Err(error)) if error.kind() != ErrorKind::Invalid => return Err(error),
             // The block's own fault: a panic, rows that are none, a cipher that refuses.
             _ => {}
         }
         *sealer = self.sealer();
-        let first = batch.last + 1 - batch.slices.len() as u64;
-        self.progress.lost(first, batch.last);
+        self.progress.lost(batch.first(), batch.last);
         count(&self.meter.lost, batch.entries);
-        Ok(Sealed::gap(self.identity, assignment.numbers, self.seconds(), batch.entries))
+        // It holds nothing of any source.
+        Ok((Sealed::gap(self.identity, assignment.numbers, self.seconds(), batch.entries), Vec::new()))
     }
 
-    /// Finds a block's rows, and which of them are in which group.
-    fn group<'b>(&self, batch: &'b Batch, assignment: &FrameAssignment) -> Result<(Vec<&'b [u8]>, Grouping)> {
+    /// Finds a block's rows, which of them are in which group, and their places.
+    fn group<'b>(
+        &self,
+        batch: &'b Batch,
+        assignment: &FrameAssignment,
+    ) -> Result<(Vec<&'b [u8]>, Grouping, PlacesOfBlock)> {
         timed(&*self.environment.clock, &self.meter.grouping, || {
             let mut rows = Vec::with_capacity(usize::try_from(batch.entries).unwrap_or(0));
-            batch.slices.iter().for_each(|slice| rows.extend(slice.rows()));
+            let mut places = PlacesOfBlock::default();
+            for (row, place) in batch.slices.iter().flat_map(Slice::rows) {
+                rows.push(row);
+                place.iter().for_each(|place| places.add(place));
+            }
             let Some(SubjectKeys { subjects, .. }) = &self.subject_keys else {
-                return Ok((rows, Grouping::NONE));
+                return Ok((rows, Grouping::NONE, places));
             };
             let (log, frame) = (self.identity.log, assignment.numbers.frame);
             let place = BlockContext { log, epoch_random: assignment.keys.random(), frame };
             let grouping = grouping::group(&rows, place, &**subjects)?;
-            Ok((rows, Grouping { common: self.common, ..grouping }))
+            Ok((rows, Grouping { common: self.common, ..grouping }, places))
         })
     }
 

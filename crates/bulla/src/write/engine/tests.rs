@@ -41,7 +41,7 @@ impl World {
     fn commit_entry(&self) -> StagedPosition {
         let entry = Entry::new("read", "here");
         let mut writer = self.engine.staging.exchange(self.producer, None, Wait::Never).unwrap();
-        assert!(writer.push(entry.measure().unwrap(), |row| entry.encode(0, row)));
+        assert!(writer.push(entry.measure().unwrap(), None, |row| entry.encode(0, row)));
         drop(writer);
         let position = self.engine.staging.flush(self.producer).unwrap();
         self.seal_and_commit();

@@ -6,14 +6,50 @@
 //! - a [`Slice`] reads bytes only below a mark that it loaded;
 //! - the mark only grows while a writer or slice lives: resetting it takes the only reference.
 #![allow(unsafe_code)]
-// A buffer is never longer than 32 bits count: `Buffer::new` sees to that.
+// A buffer is never longer than 31 bits count: `Buffer::new` sees to that.
 #![allow(clippy::cast_possible_truncation)]
 
 use super::sync::{Arc, AtomicBool, AtomicU64, Cells, Ordering};
 use std::ops::Range;
 
-/// Before each row in a buffer: its length, 32-bit little-endian.
+/// Before each row in a buffer: its length, 32-bit little-endian, of which the highest bit says that a place follows the row.
 pub(crate) const ROW_PREFIX: usize = 4;
+/// See [`ROW_PREFIX`]. No buffer is so long that a length had this bit.
+const PLACED: u32 = 1 << 31;
+
+/// Where the record stood that a row is of: which source, by its number, which range of that, and the check of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StagedPlace {
+    pub(crate) source: u32,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) check: u64,
+}
+
+impl StagedPlace {
+    /// Bytes behind the row.
+    pub(crate) const LENGTH: usize = 28;
+
+    #[inline]
+    fn write(&self, space: &mut [u8]) {
+        space[..4].copy_from_slice(&self.source.to_le_bytes());
+        space[4..12].copy_from_slice(&self.start.to_le_bytes());
+        space[12..20].copy_from_slice(&self.end.to_le_bytes());
+        space[20..28].copy_from_slice(&self.check.to_le_bytes());
+    }
+
+    fn read(space: &[u8; Self::LENGTH]) -> Self {
+        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| space[at + byte]));
+        let source = u32::from_le_bytes(std::array::from_fn(|byte| space[byte]));
+        StagedPlace { source, start: number(4), end: number(12), check: number(20) }
+    }
+}
+
+/// Bytes that a row takes in a buffer beside itself.
+#[inline]
+pub(crate) fn overhead(place: Option<&StagedPlace>) -> usize {
+    ROW_PREFIX + if place.is_some() { StagedPlace::LENGTH } else { 0 }
+}
 
 /// How much of a buffer was published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +80,10 @@ pub(crate) struct Buffer {
 impl Buffer {
     pub(crate) fn new(length: usize) -> Self {
         // A mark that wrapped around would let the writer write below marks that were loaded before.
-        assert!(u32::try_from(length).is_ok(), "a mark counts bytes in 32 bits");
+        assert!(
+            i32::try_from(length).is_ok(),
+            "a mark counts bytes in 32 bits, and a row's length has one less"
+        );
         Buffer { cells: Cells::new(length), mark: AtomicU64::new(0), closed: AtomicBool::new(false) }
     }
 
@@ -92,19 +131,32 @@ impl Writer {
         Some(Writer { buffer: buffer.clone(), mark: Mark::default() })
     }
 
-    /// Writes a row of `length` bytes with `encode` and publishes it; false where it does not fit, or the buffer
-    /// is closed.
+    /// Writes a row of `length` bytes with `encode`, and its place if it has one, and publishes it; false where it does not fit, or
+    /// the buffer is closed.
     #[inline]
-    pub(crate) fn push(&mut self, length: usize, encode: impl FnOnce(&mut [u8])) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        length: usize,
+        place: Option<&StagedPlace>,
+        encode: impl FnOnce(&mut [u8]),
+    ) -> bool {
         let start = self.mark.bytes as usize;
         let room = self.buffer.length() - start;
-        if room < ROW_PREFIX || room - ROW_PREFIX < length || self.buffer.closed.load(Ordering::Relaxed) {
+        let overhead = overhead(place);
+        if room < overhead || room - overhead < length || self.buffer.closed.load(Ordering::Relaxed) {
             return false;
         }
-        let end = start + ROW_PREFIX + length;
+        let end = start + overhead + length;
         let write = |space: &mut [u8]| {
-            let (prefix, row) = space.split_at_mut(ROW_PREFIX);
-            prefix.copy_from_slice(&(length as u32).to_le_bytes());
+            let (prefix, rest) = space.split_at_mut(ROW_PREFIX);
+            let (row, behind) = rest.split_at_mut(length);
+            match place {
+                None => prefix.copy_from_slice(&(length as u32).to_le_bytes()),
+                Some(place) => {
+                    prefix.copy_from_slice(&(length as u32 | PLACED).to_le_bytes());
+                    place.write(behind);
+                }
+            }
             encode(row);
         };
         // SAFETY: this is the one writer, and the range begins at the mark: nobody reads there.
@@ -157,8 +209,8 @@ impl Slice {
         self.entries
     }
 
-    /// The rows, in the order in which they were appended.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
+    /// The rows with their places, in the order in which they were appended.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&[u8], Option<StagedPlace>)> {
         // SAFETY: `beyond` loaded `end` from this buffer, which cannot be reset while this slice holds it.
         let mut rest = unsafe { self.buffer.published(self.start..self.end) };
         let mut ahead = rest.as_chunks::<LINE>().0.iter();
@@ -168,9 +220,15 @@ impl Slice {
                 ahead.next().into_iter().for_each(look_ahead);
             }
             let (prefix, tail) = rest.split_first_chunk::<ROW_PREFIX>()?;
-            let (row, tail) = tail.split_at_checked(u32::from_le_bytes(*prefix) as usize)?;
+            let prefix = u32::from_le_bytes(*prefix);
+            let (row, mut tail) = tail.split_at_checked((prefix & !PLACED) as usize)?;
+            let mut place = None;
+            if prefix & PLACED != 0 {
+                let (bytes, behind) = tail.split_first_chunk()?;
+                (place, tail) = (Some(StagedPlace::read(bytes)), behind);
+            }
             rest = tail;
-            Some(row)
+            Some((row, place))
         })
     }
 

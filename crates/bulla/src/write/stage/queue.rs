@@ -11,7 +11,7 @@
 #![expect(clippy::disallowed_methods, reason = "producers wait for space by the operating system's clock")]
 
 use super::block_size::{BlockOutcome, BlockSizeController};
-use super::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
+use super::buffer::{Buffer, Mark, Slice, StagedPlace, Writer, overhead};
 use super::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -88,6 +88,13 @@ pub(crate) struct Batch {
     pub(crate) last: StagedPosition,
     /// No row is older.
     pub(crate) since: Steady,
+}
+
+impl Batch {
+    /// The position of the first slice.
+    pub(crate) fn first(&self) -> StagedPosition {
+        self.last + 1 - self.slices.len() as StagedPosition
+    }
 }
 
 /// How producers waited for memory.
@@ -283,10 +290,11 @@ impl<N: AssignFrames> StagingQueue<N> {
         &self,
         id: ProducerId,
         length: usize,
+        place: Option<&StagedPlace>,
         encode: impl FnOnce(&mut [u8]),
         wait: Wait,
     ) -> Result<(), NoSpace> {
-        let size = length + ROW_PREFIX;
+        let size = length + overhead(place);
         assert!(size > self.bounds.buffer_size, "a row that fits a buffer of the pool");
         let state = self.lock();
         let mut state = self.wait_for(state, wait, |state| {
@@ -296,7 +304,7 @@ impl<N: AssignFrames> StagingQueue<N> {
         let since = state.sequencer.now();
         drop(state);
         let mut buffer = Arc::new(Buffer::new(size));
-        Writer::new(&mut buffer).expect("a new buffer has one holder").push(length, encode);
+        Writer::new(&mut buffer).expect("a new buffer has one holder").push(length, place, encode);
         let mut state = self.lock();
         if let Some(refusal) = state.refuses() {
             // It was closed meanwhile, and the writers that would have to seal the row may have ended already.
@@ -336,6 +344,15 @@ impl<N: AssignFrames> StagingQueue<N> {
         self.push_all(&mut state);
         self.request_flush(&mut state);
         state.pushed
+    }
+
+    /// Queues what every producer has published. Returns the position of the last slice: what is published from now on comes after it.
+    pub(crate) fn queue_all(&self) -> StagedPosition {
+        let mut state = self.lock();
+        self.push_all(&mut state);
+        let pushed = state.pushed;
+        self.wake_after(state);
+        pushed
     }
 
     /// Queues what every producer has published, to be sealed as soon as no other block is being sealed: what has

@@ -1,7 +1,7 @@
 //! The staging queue on real threads and real memory; `tests/all/staging_model.rs` checks it on modelled ones.
 
 use super::block_size::{BlockOutcome, BlockSizeController};
-use super::buffer::{Buffer, Mark, Slice, Writer};
+use super::buffer::{Buffer, Mark, Slice, StagedPlace, Writer};
 use super::queue::{AssignFrames, Bounds, NoSpace, StagingQueue, Steady, Wait, Work};
 use super::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ type Rows = Vec<(u64, Vec<u8>)>;
 fn write(queue: &StagingQueue<Count>) -> Rows {
     let mut arrived = Vec::new();
     while let Some(Work::Block(first, batch)) = queue.take(true) {
-        let rows = batch.slices.iter().flat_map(|slice| slice.rows().map(<[u8]>::to_vec));
+        let rows = batch.slices.iter().flat_map(|slice| slice.rows().map(|(row, _)| row.to_vec()));
         arrived.extend((first..).zip(rows));
         queue.release(batch, BlockOutcome::default());
     }
@@ -57,10 +57,13 @@ fn produce(queue: &StagingQueue<Count>, letter: u8, count: u32) {
         };
         let wait = Wait::lasting(Duration::MAX);
         if length > 60 {
-            queue.push_large(id, length, encode, wait).unwrap();
+            queue.push_large(id, length, None, encode, wait).unwrap();
             continue;
         }
-        while !writer.as_mut().is_some_and(|writer: &mut super::buffer::Writer| writer.push(length, encode)) {
+        while !writer
+            .as_mut()
+            .is_some_and(|writer: &mut super::buffer::Writer| writer.push(length, None, encode))
+        {
             writer = Some(queue.exchange(id, writer.take(), wait).unwrap());
         }
         if index % 100 == 0 {
@@ -70,17 +73,43 @@ fn produce(queue: &StagingQueue<Count>, letter: u8, count: u32) {
     queue.retire(id, writer);
 }
 
-/// However far is looked ahead of a row, and whether anything is there.
+/// However far is looked ahead of a row, and whether anything is there; and which of them have a place.
 #[test]
 fn rows_of_any_length_come_out_of_a_buffer_as_they_went_in() {
     let lengths = [1, 59, 60, 61, 4_091, 4_092, 4_093, 2, 9_000, 300, 1, 8_189];
     let rows = (1..).zip(lengths).map(|(fill, length)| vec![fill; length]).collect::<Vec<_>>();
-    for end in 0..=rows.len() {
-        let mut buffer = Arc::new(Buffer::new(64 << 10));
+    let place = |row: &[u8]| StagedPlace {
+        source: u32::MAX - u32::from(row[0]),
+        start: u64::MAX - u64::from(row[0]),
+        end: u64::MAX,
+        check: row.len() as u64,
+    };
+    for placed in [0, 1, 2, usize::MAX] {
+        let place = |at: usize| match placed {
+            0 => None,
+            each => at.is_multiple_of(each).then(|| place(&rows[at])),
+        };
+        for end in 0..=rows.len() {
+            let mut buffer = Arc::new(Buffer::new(64 << 10));
+            let mut writer = Writer::new(&mut buffer).unwrap();
+            for (at, row) in rows[..end].iter().enumerate() {
+                assert!(writer.push(row.len(), place(at).as_ref(), |space| space.copy_from_slice(row)));
+            }
+            let (slice, _) = Slice::beyond(&buffer, Mark::default());
+            let expected = rows[..end].iter().enumerate().map(|(at, row)| (&row[..], place(at)));
+            assert!(slice.rows().eq(expected), "{end} rows");
+        }
+    }
+}
+
+#[test]
+fn a_row_with_its_place_fits_or_it_does_not() {
+    let place = StagedPlace { source: 1, start: 2, end: 3, check: 4 };
+    for (room, fits) in [(42, false), (43, true)] {
+        let mut buffer = Arc::new(Buffer::new(room));
         let mut writer = Writer::new(&mut buffer).unwrap();
-        assert!(rows[..end].iter().all(|row| writer.push(row.len(), |space| space.copy_from_slice(row))));
-        let (slice, _) = Slice::beyond(&buffer, Mark::default());
-        assert!(slice.rows().eq(rows[..end].iter().map(Vec::as_slice)), "{end} rows");
+        assert_eq!(writer.push(11, Some(&place), |row| row.fill(9)), fits);
+        assert!(fits || writer.push(11, None, |row| row.fill(9)));
     }
 }
 
@@ -124,14 +153,14 @@ fn waiting_ends_in_time() {
     let mut full = None;
     for _ in 0..2 {
         let mut writer = queue.exchange(id, full.take(), Wait::Never).unwrap();
-        assert!(writer.push(12, |row| row.fill(1)));
-        assert!(!writer.push(usize::MAX, |_| ()));
+        assert!(writer.push(12, None, |row| row.fill(1)));
+        assert!(!writer.push(usize::MAX, None, |_| ()));
         full = Some(writer);
     }
     let wait = Wait::lasting(Duration::from_millis(1));
     assert_eq!(queue.exchange(id, full, wait).err(), Some(NoSpace::Timeout));
-    queue.push_large(id, 60, |row| row.fill(1), Wait::Never).unwrap();
-    assert_eq!(queue.push_large(id, 13, |_| (), Wait::Never), Err(NoSpace::Timeout));
+    queue.push_large(id, 60, None, |row| row.fill(1), Wait::Never).unwrap();
+    assert_eq!(queue.push_large(id, 13, None, |_| (), Wait::Never), Err(NoSpace::Timeout));
 }
 
 #[test]
@@ -143,7 +172,7 @@ fn while_a_block_is_sealed_the_next_one_waits_for_more_or_for_somebody() {
     let mut append = |buffers| {
         for _ in 0..buffers {
             let mut writer = queue.exchange(id, full.take(), Wait::Never).unwrap();
-            assert!(writer.push(12, |row| row.fill(1)));
+            assert!(writer.push(12, None, |row| row.fill(1)));
             full = Some(writer);
         }
     };

@@ -2,13 +2,27 @@
 
 use super::world::{Counts, History, Outcome, environment};
 use crate::helpers::Rng;
-use bulla::{Durability, ErrorKind, Init, Log, Options, Producer, Receipt, Step, Telemetry};
+use bulla::{
+    Durability, ErrorKind, Init, Log, Options, Place, Producer, Receipt, Source, SourceId, Step, Telemetry,
+};
 use bulla_testkit::fault::Faults;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// An age recipient, to be named only: keys are wrapped by the simulated environment.
 pub(super) const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+
+/// The source that the first two producers of all sessions have their entries from.
+pub(super) const SOURCE: SourceId = SourceId([7; 16]);
+
+/// Where in the source an entry of a producer of this name stands, if it is from there. What the two have of a session meets, record
+/// by record, and what they have of two sessions does not.
+pub(super) fn place(name: &str, index: u64) -> Option<Place> {
+    let (session, writer) = name.strip_prefix('s')?.split_once('p')?;
+    let (session, writer) = (session.parse::<u64>().ok()?, writer.parse::<u64>().ok()?);
+    let start = (session << 32) + 10 * (2 * index + writer);
+    (writer < 2).then(|| Place { range: start..start + 10, check: start ^ 0x5555_5555 })
+}
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,9 +117,17 @@ impl Scenario {
             writers: Vec::new(),
             receipts: Vec::new(),
         };
+        let source = session.log.source(SOURCE, format!("session {number}").as_bytes());
+        let source = match source {
+            Ok(source) => source,
+            Err(error) => return session.end(Err(error)),
+        };
         for index in 0..3 {
             let name = format!("{}{index}", session.name);
-            session.writers.push(Writer { name, producer: session.log.producer()?, appended: 0 });
+            let producer = session.log.producer()?;
+            // The third one has its entries from nowhere.
+            let source = (index < 2).then(|| source.clone());
+            session.writers.push(Writer { name, producer, source, appended: 0 });
         }
         let mut rng = Rng(seed);
         let burst = if self.shape == Shape::Tiles && number == 1 { 248 } else { 0 };
@@ -118,6 +140,7 @@ impl Scenario {
 struct Writer {
     name: String,
     producer: Producer,
+    source: Option<Source>,
     appended: u64,
 }
 
@@ -162,7 +185,7 @@ impl Session<'_> {
                 return Ok(());
             }
             7..=8 => {
-                let Writer { producer, name, appended } = &mut self.writers[writer];
+                let Writer { producer, name, appended, .. } = &mut self.writers[writer];
                 let receipt = producer.flush()?;
                 self.receipts.push((receipt, name.clone(), *appended));
                 return Ok(());
@@ -182,8 +205,11 @@ impl Session<'_> {
     }
 
     fn append(&mut self, writer: usize) -> bulla::Result<()> {
-        let Writer { name, producer, appended } = &mut self.writers[writer];
-        self.history.with_entry(name, *appended, |entry| producer.append(entry))?;
+        let Writer { name, producer, source, appended } = &mut self.writers[writer];
+        self.history.with_entry(name, *appended, |entry| match source {
+            Some(source) => producer.append_from(entry, source, &place(name, *appended).expect("it has one")),
+            None => producer.append(entry),
+        })?;
         *appended += 1;
         self.history.appended.insert(name.clone(), *appended);
         Ok(())

@@ -1,12 +1,14 @@
 //! The world around a log under test, and what must hold of the log in it.
 
+use super::scenario::place;
 use crate::helpers::Rng;
 use crate::register::ByName;
 use bulla::environment::{AesGcm, Cipher, Clock, Environment, Interrupt, KeyWrap, Random, apply_key_stream};
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
+use bulla::store::Store;
 use bulla::text::jsonl;
-use bulla::{Entry, Export, FindingKind, Severity, VerifierKey, Verify};
+use bulla::{Entry, Export, FindingKind, Place, Severity, VerifierKey, Verify};
 use bulla_proof::{Checkpoint, Frontier, Hash, SignedNote, tile, tree};
 use bulla_testkit::fault::Faults;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -261,6 +263,7 @@ impl History {
             let found = of_session.map(|(_, count)| count).sum::<u64>();
             must!(found >= count, "{count} entries of session {session} were durable, {found} are there");
         }
+        check_sources(machine, &counts)?;
         self.check_published(machine, report.tree_size)?;
         self.recorder.check()?;
         self.written.clone_from(&counts);
@@ -328,6 +331,44 @@ impl History {
         }
         Ok(())
     }
+}
+
+/// What the log says of its source is what its entries are of, whether what is kept of that is at hand or all blocks are asked: never
+/// one record more, never one less.
+fn check_sources(machine: &Faults, counts: &Counts) -> Outcome {
+    let of_name = |(name, count): (&String, &u64)| {
+        (0..*count).filter_map(|index| place(name, index)).collect::<Vec<_>>()
+    };
+    let mut places = counts.iter().flat_map(of_name).collect::<Vec<_>>();
+    places.sort_by_key(|place| place.range.start);
+    let mut expected = Vec::<Place>::new();
+    for place in places {
+        match expected.last_mut() {
+            Some(last) if last.range.end == place.range.start => {
+                *last = Place { range: last.range.start..place.range.end, ..place };
+            }
+            _ => expected.push(place),
+        }
+    }
+    for kept in [true, false] {
+        let machine = machine.kill();
+        let keys = machine.store("audit.keys");
+        if !kept && machine.read("audit.keys/sources.state").is_some() {
+            keys.remove("sources.state").map_err(|error| error.to_string())?;
+        }
+        let sources = bulla::sources_of(Arc::new(machine.store("audit")), &keys);
+        let sources = sources.map_err(|error| format!("sources (kept: {kept}): {error}"))?;
+        must!(sources.len() <= 1, "there are {} sources", sources.len());
+        let found = sources.iter().flat_map(|source| {
+            let places = source.ranges.iter().zip(&source.checks);
+            places.map(|(range, check)| Place { range: range.clone(), check: *check })
+        });
+        let found = found.collect::<Vec<_>>();
+        must!(found == expected, "sources (kept: {kept}): {found:?}, and entries are of {expected:?}");
+        let is_labelled = sources.iter().all(|source| source.label.starts_with(b"session "));
+        must!(is_labelled, "sources (kept: {kept}): {sources:?}");
+    }
+    Ok(())
 }
 
 fn verifier_key(machine: &Faults) -> Outcome<VerifierKey> {

@@ -126,7 +126,9 @@ fn decrypted<'a>(image: &'a Image, layout: &Layout, block: &Frame) -> (Vec<u8>, 
         .expand_multi_info(&[b"bulla body key v1", log, &block.epoch.to_le_bytes()], &mut body_key)
         .unwrap();
     let block_bytes = frame(block);
-    let mut text = block_bytes[HEAD..block_bytes.len() - SEAL].to_vec();
+    // A sources section is no part of what is encrypted under this key.
+    let sources = u32::from_le_bytes([block_bytes[24 + 5], block_bytes[24 + 6], block_bytes[24 + 7], 0]);
+    let mut text = block_bytes[HEAD..block_bytes.len() - SEAL - sources as usize].to_vec();
     AesGcm.open(&body_key, block.number, &block_bytes[24..24 + 120], &mut text).unwrap();
     (text, BlockContext { log: LogId(*log), epoch_random, frame: block.number })
 }

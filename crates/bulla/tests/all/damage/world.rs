@@ -10,7 +10,8 @@ use bulla::keys::recipients::Identity;
 use bulla::keys::signing::SigningKey;
 use bulla::store::Store;
 use bulla::{
-    Entry, Finding, FindingKind, Init, Log, Options, Producer, Report, Result, Step, VerifierKey, Verify,
+    Entry, Finding, FindingKind, Init, Log, Options, Place, Producer, Report, Result, SourceId, Step,
+    VerifierKey, Verify,
 };
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::hash::{Hash, sha256};
@@ -216,6 +217,20 @@ impl World {
         self.drain(log);
     }
 
+    /// A block whose entries come from a source.
+    fn block_of_source(&mut self, log: &Log, rows: u64) {
+        let source = log.source(SourceId([3; 16]), b"access.log").unwrap();
+        self.seal_with(log, rows, |producer, number| {
+            let location = format!("user_{number}/email");
+            let entry = Entry::new("read", &location).subject("user");
+            producer
+                .append_from(&entry, &source, &Place { range: number..number + 1, check: number })
+                .unwrap();
+        });
+        log.step(Step::Commit).unwrap();
+        self.drain(log);
+    }
+
     /// A gap in place of a block.
     pub(crate) fn gap(&mut self, log: &Log, rows: u64) {
         self.refusing.0.store(true, Ordering::Relaxed);
@@ -301,6 +316,7 @@ pub(crate) fn grouped() -> Made {
     log.flush().unwrap();
     log.close().unwrap();
     let log = world.open();
+    world.block_of_source(&log, 2);
     world.block_of_groups(&log, 2);
     world.block_of_every_encoding(&log);
     log.close().unwrap();
@@ -308,7 +324,7 @@ pub(crate) fn grouped() -> Made {
 }
 
 /// A log with all that a log can have: epochs by reopening, an extended segment, an abandoned one, a recovered one
-/// with a torn tail, copies of epoch frames, an event of each kind, a gap, and signed sizes whose partial tiles are
+/// with a torn tail, copies of epoch frames, an event of each kind, a gap, a block with a sources section, and signed sizes whose partial tiles are
 /// still there.
 pub(crate) fn small() -> Made {
     let mut world = World::new(1);
@@ -334,7 +350,7 @@ pub(crate) fn small() -> Made {
     world.block(&log, 2);
     log.close().unwrap();
     let log = world.open();
-    world.block(&log, 1);
+    world.block_of_source(&log, 1);
     log.close().unwrap();
     world.made()
 }
@@ -370,7 +386,7 @@ pub(crate) fn whole() -> Made {
     log.close().unwrap();
     // Full and partial.
     let log = world.open();
-    world.block(&log, 1);
+    world.block_of_source(&log, 1);
     world.leave_open(log);
     world.made()
 }

@@ -8,12 +8,14 @@ use crate::damage::world::{Level, Made, Mask, RECIPIENT, short};
 use bulla::environment::{AesGcm, Clock, Environment, Interrupt, Random};
 use bulla::keys::epoch::{EpochKeys, EpochSecret};
 use bulla::keys::seal_chain::parse_seal_key;
-use bulla::{Entry, Export, Init, Log, Options, Result, Step};
+use bulla::store::Store;
+use bulla::{Entry, ErrorKind, Export, Init, Log, Options, Place, Result, SourceId, SourceState, Step};
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::HashId;
 use bulla_proof::unit;
 use bulla_testkit::Memory;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -103,6 +105,84 @@ fn keys_units_and_seals() {
     }
 }
 
+/// A key directory with nothing but the key of sources.
+fn keys_of_sources(log: &Value) -> Memory {
+    let keys = Memory::new();
+    bulla::store::replace(&keys, "sources.key", text(log, "sources_key").as_bytes()).unwrap();
+    keys
+}
+
+/// What all blocks of a log say of its sources. The first of them has ended.
+fn sources(log: &Value) -> Vec<SourceState> {
+    let blocks = blocks(log).collect::<Vec<_>>();
+    let told = blocks.iter().flat_map(|block| {
+        let sources = block["sources"].as_array().unwrap().iter();
+        sources.map(|source| (block["frame"].as_u64().unwrap(), source))
+    });
+    let (_, ended) =
+        told.clone().find(|(_, source)| source["ranges"].as_array().unwrap().is_empty()).unwrap();
+    let left = told.filter(|(_, source)| source["id"] != ended["id"]).map(|(frame, source)| {
+        let ranges = source["ranges"].as_array().unwrap();
+        let number = |range: &Value, at: usize| range[at].as_u64().unwrap();
+        (
+            text(source, "id").to_owned(),
+            unhex(text(source, "label")),
+            ranges.iter().map(|range| number(range, 0)..number(range, 1)).collect::<Vec<_>>(),
+            ranges.iter().map(|range| number(range, 2)).collect::<Vec<_>>(),
+            frame,
+        )
+    });
+    let left = left.collect::<Vec<_>>();
+    let found = bulla::sources_of(Arc::new(store_of(log)), &keys_of_sources(log)).unwrap();
+    let told = found.iter().map(|state| {
+        let SourceState { id, label, ranges, checks, last_frame, .. } = state.clone();
+        (id.to_string(), label, ranges, checks, last_frame)
+    });
+    assert_eq!(told.collect::<Vec<_>>(), left);
+    found
+}
+
+/// The files that the other implementation wrote.
+fn store_of(log: &Value) -> Memory {
+    let store = Memory::new();
+    for (path, content) in log["files"].as_object().unwrap() {
+        let directories = path.match_indices('/').map(|(end, _)| &path[..end]);
+        directories.for_each(|directory| store.create_directory(directory).unwrap());
+        bulla::store::replace(&store, path, &unhex(content.as_str().unwrap())).unwrap();
+    }
+    store
+}
+
+#[test]
+fn what_the_other_implementation_wrote_of_sources_is_read() {
+    for log in logs() {
+        assert_eq!(sources(&log).len(), 1);
+        let wrong = logs().into_iter().find(|other| other["hash"] != log["hash"]).unwrap();
+        let refused = bulla::sources_of(Arc::new(store_of(&log)), &keys_of_sources(&wrong)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    }
+}
+
+/// What is kept spares reading blocks: it is used although none of them can be read.
+#[test]
+fn what_the_other_implementation_kept_of_sources_is_read() {
+    for log in logs() {
+        let (store, keys) = (store_of(&log), keys_of_sources(&log));
+        let path = "segments/00000000000000000000.seg";
+        let mut segment = Image::of_store(&store).get(path).to_vec();
+        for block in blocks(&log).filter(|block| !text(block, "section").is_empty()) {
+            let body = unhex(text(block, "body"));
+            let at = segment.windows(body.len()).position(|bytes| bytes == body).unwrap();
+            segment[at + body.len() - 1] ^= 1;
+        }
+        bulla::store::replace(&store, path, &segment).unwrap();
+        let store = Arc::new(store);
+        assert_eq!(bulla::sources_of(store.clone(), &keys).unwrap_err().kind(), ErrorKind::Tampered);
+        bulla::store::replace(&keys, "sources.state", &unhex(text(&log, "sources_state"))).unwrap();
+        assert_eq!(bulla::sources_of(store, &keys).unwrap(), sources(&log));
+    }
+}
+
 /// Gives the given bytes, in order.
 struct Given(Mutex<Vec<u8>>);
 
@@ -129,12 +209,13 @@ impl Clock for Still {
 #[test]
 fn what_is_written_from_the_same_secrets_is_the_same() {
     for log in logs() {
-        let secrets = ["log_id", "signing_seed", "seal_state", "epoch_secret", "epoch_random"];
+        let secrets =
+            ["log_id", "signing_seed", "seal_state", "epoch_secret", "epoch_random", "sources_secret"];
         let environment = Environment {
             clock: Arc::new(Still(log["seconds"].as_i64().unwrap() * 1_000_000_000)),
             random: Arc::new(Given(Mutex::new(
-                // The last are for the part of the index.
-                secrets.iter().flat_map(|name| unhex(text(&log, name))).chain([0; 32]).collect(),
+                // The last are for the part of the index and for what is kept of sources.
+                secrets.iter().flat_map(|name| unhex(text(&log, name))).chain([0; 64]).collect(),
             ))),
             cipher: Arc::new(AesGcm),
             key_wrap: Arc::new(Mask),
@@ -150,11 +231,30 @@ fn what_is_written_from_the_same_secrets_is_the_same() {
         assert_eq!(secrets.get("signing.key"), text(&log, "signing_key").as_bytes());
         assert_eq!(secrets.get("seal.key"), text(&log, "seal_key").as_bytes());
         let opened =
-            Log::open_stepped(store.clone(), keys, Options::default().memory(64 << 20), environment).unwrap();
+            Log::open_stepped(store.clone(), keys.clone(), Options::default().memory(64 << 20), environment)
+                .unwrap();
         let mut producer = opened.producer().unwrap();
+        let labels = log["labels"].as_object().unwrap().iter();
+        let sources_by_id = labels
+            .map(|(id, label)| {
+                let (own, label) = (SourceId(unhex(id).try_into().unwrap()), unhex(label.as_str().unwrap()));
+                (id.clone(), opened.source(own, &label).unwrap())
+            })
+            .collect::<BTreeMap<_, _>>();
+        assert_eq!(Image::of_store(&*keys).get("sources.key"), text(&log, "sources_key").as_bytes());
         for block in blocks(&log) {
-            for row in list(block, "rows") {
-                producer.append(&Entry::decode(&row).unwrap()).unwrap();
+            let ended = block["ended"].as_array().unwrap().iter();
+            ended.for_each(|id| sources_by_id[id.as_str().unwrap()].end());
+            for (row, place) in list(block, "rows").iter().zip(block["places"].as_array().unwrap()) {
+                let entry = Entry::decode(row).unwrap();
+                if place.is_null() {
+                    producer.append(&entry).unwrap();
+                    continue;
+                }
+                let number = |field: &str| place[field].as_u64().unwrap();
+                let range = number("start")..number("end");
+                let source = &sources_by_id[text(place, "source")];
+                producer.append_from(&entry, source, &Place { range, check: number("check") }).unwrap();
             }
             let _ = producer.flush().unwrap();
             while opened.step(Step::Seal).unwrap() {
@@ -173,6 +273,12 @@ fn what_is_written_from_the_same_secrets_is_the_same() {
             let (commitment, theirs) = (&segment[at + 24..at + 176], unhex(text(frame, "commitment")));
             let group = u64::from_le_bytes(segment[at + 12..at + 20].try_into().unwrap());
             assert_eq!(commitment[..112], theirs[..112], "all but the length and digest of the body");
+            // Each is sealed with the length of its own body, so that what says the same is other bytes.
+            let (own, other) =
+                (Commitment::decode(commitment).unwrap(), Commitment::decode(&theirs).unwrap());
+            let plain = unhex(frame["section"].as_str().unwrap_or_default()).len() as u32;
+            assert_eq!(own.sources_length, if plain == 0 { 0 } else { plain + 16 });
+            assert_eq!(own.sources_length, other.sources_length);
             if frame["kind"] == "epoch" {
                 assert_eq!(segment[at + 176..at + 176 + body], unhex(text(frame, "body")));
                 assert_eq!(commitment, theirs);
@@ -183,5 +289,6 @@ fn what_is_written_from_the_same_secrets_is_the_same() {
             at += 208 + body;
         }
         assert_eq!(at, segment.len());
+        assert_eq!(bulla::sources_of(store, &*keys).unwrap(), sources(&log));
     }
 }

@@ -1,0 +1,27 @@
+//! What a log has of its sources, beside whoever writes it.
+
+use crate::format::sources::table::SourceState;
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
+use bulla_store::{FileSystem, Result, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What the log in `directory` has of its sources, by id, as far as its checkpoint covers it; none where it never had one. `keys` is its
+/// key directory, which has the key of that. Whoever writes the log is not kept from anything.
+///
+/// # Errors
+/// `NoKey` where blocks say something of sources and `sources.key` is missing, `Refused` where it is another log's; `Tampered` where what
+/// is read is damaged; `Unavailable` where there is no log or a file cannot be read.
+pub fn sources(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Vec<SourceState>> {
+    sources_of(Arc::new(FileSystem::new(directory.as_ref())), &FileSystem::new(keys.as_ref()))
+}
+
+/// The same of a log in any stores.
+///
+/// # Errors
+/// As [`sources`].
+pub fn sources_of(log: Arc<dyn Store>, keys: &dyn Store) -> Result<Vec<SourceState>> {
+    let manifest = Manifest::load_end(Snapshot::of(log)?)?;
+    Ok(crate::scan::sources::read(&manifest, keys)?.so_far.table.states())
+}
