@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-proxy spark vectors setup clean
+.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-follow interop-proxy spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -17,6 +17,11 @@ demo: setup
 demo-proxy: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	@scripts/demo-proxy.sh $(BIN)
+
+## Files followed while they are rotated and the follower is killed, on a log in ./demo-follow.
+demo-follow: setup
+	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
+	@scripts/demo-follow.sh $(BIN)
 
 ## A program in C: built against the library as `make install` installs it; it appends, queries, proves and checks.
 demo-c: setup
@@ -92,9 +97,10 @@ bench-proxy: setup
 
 # Of the first five that follow, all but the suites of others are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
 
-## The SIGKILL loop, a thousand rounds.
+## The SIGKILL loops: a thousand rounds of the engine's and the vault's, two thousand of following.
 torture: setup
 	cargo test --workspace --no-run
+	BULLA_TORTURE_ROUNDS=2000 BULLA_TEST_LIMIT=86400 scripts/record.sh torture-follow cargo test -p bulla-cli --test all -- follow::killed_anywhere --nocapture
 	BULLA_TORTURE_ROUNDS=1000 BULLA_TEST_LIMIT=86400 scripts/record.sh torture cargo test --workspace --test all -- crash::kill kill::what_was_told --nocapture
 
 ## All tests, with every damaged byte at every level, and every crash point in every way that a disk may keep it.
@@ -129,6 +135,12 @@ interop-proxy: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	scripts/record.sh interop-proxy python3 -B scripts/interop/run.py $(BIN) $(SUITES)
 
+## Files of other programs, followed while these write and rotate them and the follower is killed: logrotate, rsyslog, PostgreSQL, sshd, nginx,
+## dpkg; all of them, or those named. As root, on Debian 12; installs what is missing.
+interop-follow: setup
+	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
+	scripts/record.sh interop-follow python3 -B interop/follow/run.py $(BIN) $(SUITES)
+
 ## Parquet exports as Spark reads them at its defaults. Installs a Java runtime, and Spark into .venv-spark.
 spark: setup
 	@scripts/spark.sh
@@ -149,4 +161,4 @@ setup:
 
 clean:
 	cargo clean
-	rm -rf demo demo-proxy demo-c demo-cpp demo-python .venv .venv-spark
+	rm -rf demo demo-follow demo-proxy demo-c demo-cpp demo-python .venv .venv-spark

@@ -16,12 +16,15 @@ import sys
 from datetime import datetime, timedelta, timezone
 
 QUOTED = rb'"((?:[^"\\]|\\.)*)"'
+BEHIND = rb'"(?:[^"\\]|\\.)*"|[^" ][^ ]*'
 LINE = re.compile(
-    rb"([^ ]+) ([^ ]+) ([^ ]+) "
+    rb"(?:([^ ]+) (?=[^ ]+ [^ ]+ [^ ]+ \[))?([^ ]+) ([^ ]+) ([^ ]+) "
     rb"\[([0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}(?::[0-9]{2}){3} [+-][0-9]{4})\] "
-    + QUOTED + rb" ([0-9]+) ([0-9]+|-) " + QUOTED + rb" " + QUOTED,
+    + QUOTED + rb" ([0-9]+|-) ([0-9]+|-) " + QUOTED + rb" " + QUOTED + rb"((?: (?:" + BEHIND + rb"))*)",
     re.DOTALL,
 )
+REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) (.+) ([A-Z]+/[0-9].*)", re.DOTALL)
+SIMPLE = re.compile(rb"([A-Z]+) (/.*)", re.DOTALL)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -36,20 +39,27 @@ def entry(line, subject_from=None):
     match = LINE.fullmatch(line.removesuffix(b"\r"))
     if match is None:
         raise ValueError("not the combined format")
-    client, identity, user, time, request, status, size, referer, agent = match.groups()
-    method, _, rest = request.partition(b" ")
-    target, _, protocol = rest.rpartition(b" ")
-    if not method or not target or not protocol.startswith(b"HTTP/"):
-        raise ValueError("no request")
+    vhost, client, identity, user, time, request, status, size, referer, agent, behind = match.groups()
+    whole, simple = REQUEST.fullmatch(request), SIMPLE.fullmatch(request)
+    if whole and b" " not in whole[3]:
+        method, target, said = whole[1], whole[2], {"protocol": whole[3].decode()}
+    elif simple:
+        method, target, said = simple[1], simple[2], {}
+    else:
+        method, target, said = b"invalid", None, {"request": request.decode()}
 
     moment = datetime.strptime(time.decode(), "%d/%b/%Y:%H:%M:%S %z").astimezone(timezone.utc)
     seconds = (moment - EPOCH) // timedelta(seconds=1)
-    if not -(2**63) <= seconds * 10**9 < 2**63 or int(status) >= 2**32:
+    if not -(2**63) <= seconds * 10**9 < 2**63 or status != b"-" and int(status) >= 2**32:
         raise ValueError("out of range")
 
-    payload = {"protocol": protocol.decode(), "referer": referer.decode(), "agent": agent.decode()}
+    payload = {**said, "referer": referer.decode(), "agent": agent.decode()}
     if identity != b"-":
         payload["identity"] = identity.decode()
+    if vhost is not None:
+        payload["vhost"] = vhost.decode()
+    if behind:
+        payload["extra"] = [(part[1:-1] if part[:1] == b'"' else part).decode() for part in re.findall(BEHIND, behind, re.DOTALL)]
     payload = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     limited(payload.encode(), 16 * 2**20)
 
@@ -57,11 +67,13 @@ def entry(line, subject_from=None):
         "time": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "operation": limited(method, 2**16).decode(),
         "client": limited(client, 2**16).decode(),
-        "status": int(status),
         "payload": payload,
     }
+    if status != b"-":
+        result["status"] = int(status)
     try:
-        result["location"] = limited(target, 2**16).decode()
+        if target is not None:
+            result["location"] = limited(target, 2**16).decode()
     except UnicodeDecodeError:
         result["location_base64"] = base64.b64encode(target).decode()
     if user != b"-":

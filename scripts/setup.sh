@@ -23,6 +23,9 @@ command -v redis-server >/dev/null || missing+=(redis-server)
 command -v redis-benchmark >/dev/null || missing+=(redis-tools)
 # Where administrators' programs are, not everybody's PATH looks.
 PATH=$PATH:/usr/sbin command -v haproxy >/dev/null || missing+=(haproxy)
+# It writes journals without a journald, which `journalctl` reads.
+[ -e /lib/systemd/systemd-journal-remote ] || missing+=(systemd-journal-remote)
+command -v journalctl >/dev/null || missing+=(systemd)
 if [ ${#missing[@]} -gt 0 ]; then
     as_root=()
     [ "$(id -u)" -eq 0 ] || as_root=(sudo)

@@ -76,27 +76,30 @@ def odd(moment):
     yield line(SUBJECT, now, "GET /carriage-return HTTP/1.1", 200, 1) + b"\r"
     yield line(SUBJECT, now, "GET /twice HTTP/1.1", 200, 1)
     yield line(SUBJECT, now, "GET /twice HTTP/1.1", 200, 1)
+    # Requests that are none, or of HTTP/0.9; what servers are told to put before a line and behind it.
+    whole = line(SUBJECT, now, "GET / HTTP/1.1", 200, 1, agent="cut off")
+    yield line(SUBJECT, now, "-", 408, "-")
+    yield line(SUBJECT, now, "", 400, 0)
+    yield line(SUBJECT, now, "GET /http-0.9", 200, 1)
+    yield line(SUBJECT, now, r"\x16\x03\x01\x02", 400, 1)
+    yield line(SUBJECT, now, "GET / HTTP/1.1", "-", 1)
+    yield whole + b" 0.003"
+    yield whole + b' "198.51.100.7, 10.0.0.1" - rt=0.023 "a \\" b"'
+    yield b"www.example:80 " + line("198.51.100.9", now, "GET / HTTP/1.1", 200, 1)
 
 
 def refused(moment):
     """Lines that are not, and why."""
     now = at(moment)
     whole = line(SUBJECT, now, "GET / HTTP/1.1", 200, 1, agent="cut off")
-    request = "the request is not METHOD TARGET PROTOCOL"
     time = "the time is not DD/Mon/YYYY:HH:MM:SS ±HHMM"
     yield whole[:-1], "the user agent has no closing quote"
     yield whole[:-8], "the user agent has no closing quote"
     yield whole[:whole.index(b" 200")], "there is no space after the request"
     yield whole[:20], time
     yield b"", "the line is empty"
-    yield line(SUBJECT, now, "-", 408, "-"), request
-    yield line(SUBJECT, now, "", 400, 0), request
-    yield line(SUBJECT, now, "GET /http-0.9", 200, 1), request
-    yield line(SUBJECT, now, r"\x16\x03\x01\x02", 400, 1), request
-    yield line(SUBJECT, now, "GET / HTTP/1.1", "-", 1), "the status is not a whole number from 0 to 4294967295"
-    yield whole + b" 0.003", "there are bytes after the user agent"
-    yield whole.replace(b"cut", b'"cut"'), "there are bytes after the user agent"
-    yield b"www.example:80 " + whole, time
+    yield line(SUBJECT, now, "GET / HTTP/1.1", "ok", 1), "the status is neither - nor a whole number from 0 to 4294967295"
+    yield whole.replace(b"cut", b'"cut"'), "there is no space after the user agent"
     yield line(SUBJECT, "30/Feb/2026:01:02:03 +0000", "GET / HTTP/1.1", 200, 1), time
     yield whole.replace(b"cut", b"\xff"), "the user agent is not UTF-8"
     yield b"\0" * 40, "the identity is missing"

@@ -106,9 +106,19 @@ impl Interrupt {
 
     /// Waits for `time`, or until a signal comes.
     pub(crate) fn wait(&self, time: Duration) {
-        let time = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
         // Woken too early, the caller looks too early: no harm.
-        let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&time));
+        let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&timespec(time)));
+    }
+
+    /// Waits for `time`, or until a signal comes or one of `sources` has something to read.
+    pub(crate) fn wait_or_readable<'a>(
+        &'a self,
+        sources: impl Iterator<Item = BorrowedFd<'a>>,
+        time: Duration,
+    ) {
+        let sources = sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN));
+        let mut all: Vec<_> = sources.chain([PollFd::new(&self.woken, PollFlags::IN)]).collect();
+        let _ = poll(&mut all, Some(&timespec(time)));
     }
 
     /// Waits until `source` has something to read, or has ended.
@@ -128,6 +138,13 @@ impl Interrupt {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(time.subsec_nanos()),
     }
 }
 

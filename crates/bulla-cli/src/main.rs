@@ -24,6 +24,7 @@ mod interrupt;
 mod keys;
 mod log_paths;
 mod manual;
+mod maps;
 mod missing_keys;
 mod new_file;
 mod nothing_found;
@@ -33,6 +34,8 @@ mod prove;
 mod proxy;
 mod pseudonym;
 mod restore;
+mod schema;
+mod sources;
 mod tail;
 mod terminal;
 mod times;
@@ -56,6 +59,9 @@ struct Arguments {
 enum Command {
     Init(init::Init),
     Append(append::Append),
+    Sources(sources::Sources),
+    Maps(maps::Maps),
+    Schema(schema::Schema),
     Verify(verify::Verify),
     Export(export::Export),
     Info(info::Info),
@@ -154,6 +160,9 @@ impl Command {
         match self {
             Command::Init(init) => init.run(),
             Command::Append(append) => append.run(),
+            Command::Sources(sources) => sources.run(),
+            Command::Maps(maps) => maps.run(),
+            Command::Schema(schema) => schema.run(),
             Command::Verify(verify) => verify.run(),
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),

@@ -3,7 +3,7 @@
 use crate::format::access::{self, Layout};
 use crate::format::{Parsed, Parser};
 use crate::framing::{Framing, FramingKind, Limits};
-use crate::map::{Context, Map};
+use crate::map::{Context, Explanation, Map};
 use bulla_text::{ParsedEntry, jsonl};
 use std::sync::Arc;
 
@@ -30,6 +30,15 @@ pub enum Converted {
     Refused(String),
 }
 
+/// What would become of a record, and why.
+#[derive(Debug)]
+pub enum Explained {
+    /// What its map makes of it.
+    ByMap(Explanation),
+    /// The same where there is no map, or the record did not come so far.
+    Whole(Converted),
+}
+
 /// Converts the records of one source.
 #[derive(Debug)]
 pub struct Converter {
@@ -47,9 +56,14 @@ impl Converter {
         Converter { conversion: conversion.clone(), parser }
     }
 
+    /// How the records of the source are told apart.
+    pub fn framing_kind(&self) -> FramingKind {
+        self.parser.as_ref().map_or(FramingKind::Lines, Parser::framing)
+    }
+
     /// What cuts the source into records.
     pub fn framing(&self) -> Framing {
-        Framing::new(self.parser.as_ref().map_or(FramingKind::Lines, Parser::framing), Limits::default())
+        Framing::new(self.framing_kind(), Limits::default())
     }
 
     /// Whether the first record says what the others hold.
@@ -76,5 +90,15 @@ impl Converter {
             _ => jsonl::parse_line(record).map_err(|reason| reason.to_string()),
         };
         entry.map_or_else(Converted::Refused, Converted::Entry)
+    }
+
+    /// What would become of a record; arguments as of [`Converter::convert`].
+    pub fn explain(&mut self, record: &[u8], now: i64) -> Explained {
+        if let (Conversion::Mapped(map), Some(parser)) = (&*self.conversion, &mut self.parser)
+            && let Ok(Parsed::Fields(fields)) = parser.parse(record)
+        {
+            return Explained::ByMap(map.explain(record, &fields, &Context { now }));
+        }
+        Explained::Whole(self.convert(record, now))
     }
 }

@@ -1,7 +1,7 @@
-//! What the fuzz targets `jsonl`, `combined` and `msgpack` run. Not part of a library: there are no entry points but in tests and under
+//! What the fuzz targets `jsonl` and `msgpack` run. Not part of a library: there are no entry points but in tests and under
 //! a fuzzer.
 
-use crate::{LineReader, combined, jsonl, msgpack};
+use crate::{LineReader, jsonl, msgpack};
 use bulla_proof::Entry;
 
 /// Lines of JSON.
@@ -31,15 +31,6 @@ pub fn msgpack(bytes: &[u8]) {
     }
 }
 
-/// Lines of an access log.
-pub fn combined(bytes: &[u8]) {
-    each_line(bytes, |line| {
-        if let Ok(parsed) = combined::parse_line(line) {
-            parsed.entry().measure().expect("a parsed entry is within its limits");
-        }
-    });
-}
-
 /// An entry's lifetime is that of what it was read from, and two of them cannot be compared as they are.
 fn same(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     let row = |entry: &Entry<'_>| {
@@ -63,10 +54,6 @@ fn each_line(bytes: &[u8], mut check: impl FnMut(&[u8])) {
 mod tests {
     #[test]
     fn every_target_holds_on_its_corpus_and_close_to_it() {
-        bulla_testkit::corpus::check(&[
-            ("jsonl", super::jsonl),
-            ("combined", super::combined),
-            ("msgpack", super::msgpack),
-        ]);
+        bulla_testkit::corpus::check(&[("jsonl", super::jsonl), ("msgpack", super::msgpack)]);
     }
 }

@@ -5,7 +5,7 @@
 //! | [`lines`] | cuts a reader into numbered lines, in bounded memory |
 //! | [`jsonl`] | one entry as one line of JSON, both ways |
 //! | [`msgpack`] | one entry as one MessagePack map, both ways |
-//! | [`combined`] | the access log of Apache and nginx, one way |
+//! | [`schema`] | the same lines as a JSON Schema |
 //! | [`time`] | RFC 3339 to nanoseconds since the epoch, and back |
 //! | [`zone`] | times as a person gives them, in a time zone |
 //! | [`spelling`] | which name was meant where there is none of a spelling |
@@ -38,7 +38,6 @@
 //! ```
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
-pub mod combined;
 mod entry;
 mod error;
 mod field;
@@ -47,6 +46,7 @@ pub mod fuzzing;
 pub mod jsonl;
 pub mod lines;
 pub mod msgpack;
+pub mod schema;
 pub mod spelling;
 #[cfg(test)]
 mod tests;

@@ -1,20 +1,13 @@
 use super::zone::{self, MomentError, Zone, ZoneError, parse_moment};
-use super::{LineError, LineReader, ParsedEntry, combined, jsonl, lines, time};
+use super::{LineError, LineReader, ParsedEntry, jsonl, lines, time};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 
-const LINE: &str =
-    r#"192.0.2.7 - ada [17/May/2015:12:05:03 +0200] "GET /a b HTTP/1.1" 200 17 "http://h/\"x" "curl \\""#;
-
 fn json_reason(line: &str) -> String {
     jsonl::parse_line(line.as_bytes()).unwrap_err().to_string()
-}
-
-fn combined_reason(line: &[u8]) -> String {
-    combined::parse_line(line).unwrap_err().to_string()
 }
 
 fn time_text(nanoseconds: i64) -> String {
@@ -195,115 +188,6 @@ fn an_entry_is_written_in_the_order_of_its_fields() {
     let mut line = Vec::new();
     jsonl::write_entry(&empty, u64::MAX, &mut line);
     assert_eq!(line, b"{\"entry\":18446744073709551615,\"operation\":\"r\",\"subject\":[]}\n");
-}
-
-#[test]
-fn an_access_log_line_is_mapped_and_kept_as_written() {
-    let payload = r#"{"protocol":"HTTP/1.1","referer":"http://h/\\\"x","agent":"curl \\\\"}"#;
-    let expected = ParsedEntry {
-        time: Some(1_431_857_103_000_000_000),
-        operation: "GET".into(),
-        location: Some("/a b".into()),
-        actor: Some("ada".into()),
-        client: Some("192.0.2.7".into()),
-        status: Some(200),
-        size: Some(17),
-        payload: Some(payload.into()),
-        ..ParsedEntry::default()
-    };
-    assert_eq!(combined::parse_line(LINE.as_bytes()).unwrap(), expected);
-    assert_eq!(combined::parse_line(format!("{LINE}\r").as_bytes()).unwrap(), expected);
-
-    let line = b"h id - [29/Feb/2016:23:59:59 -0030] \"GET /\xff \xfe HTTP/2\" 304 - \"-\" \"\"";
-    let payload = r#"{"protocol":"HTTP/2","referer":"-","agent":"","identity":"id"}"#;
-    let expected = ParsedEntry {
-        time: Some(1_456_792_199_000_000_000),
-        operation: "GET".into(),
-        location: Some(b"/\xff \xfe".to_vec()),
-        client: Some("h".into()),
-        status: Some(304),
-        payload: Some(payload.into()),
-        ..ParsedEntry::default()
-    };
-    assert_eq!(combined::parse_line(line).unwrap(), expected);
-}
-
-#[test]
-fn an_access_log_line_is_refused_with_the_part_that_is_wrong() {
-    let (head, tail) = ("1.2.3.4 - - [17/May/2015:10:05:03 +0000] ", " 200 1 \"-\" \"-\"");
-    let bad_time = "the time is not DD/Mon/YYYY:HH:MM:SS ±HHMM";
-    let bad_request = "the request is not METHOD TARGET PROTOCOL";
-    let cases = [
-        (String::new(), "the line is empty"),
-        ("  \r".into(), "the line is empty"),
-        (" - - ".into(), "the client address is missing"),
-        ("1.2.3.4".into(), "the identity is missing"),
-        ("1.2.3.4 -  [".into(), "the user is missing"),
-        ("1.2.3.4 - - ".into(), bad_time),
-        ("host:80 1.2.3.4 - - [17/May/2015:10:05:03 +0000] ".into(), bad_time),
-        ("1.2.3.4 - - [17/may/2015:10:05:03 +0000] ".into(), bad_time),
-        ("1.2.3.4 - - [31/Apr/2015:10:05:03 +0000] ".into(), bad_time),
-        ("1.2.3.4 - - [17/May/2015:10:05:60 +0000] ".into(), bad_time),
-        (
-            "1.2.3.4 - - [01/Jan/2017:00:59:60 +0100] ".into(),
-            "the time is a leap second (`:60`), which a time that counts the seconds since 1970 cannot say",
-        ),
-        ("1.2.3.4 - - [17/May/2015:10:05:03 +2400] ".into(), bad_time),
-        ("1.2.3.4 - - [17/May/2015:10:05:03 +0000]".into(), bad_time),
-        (
-            "1.2.3.4 - - [17/May/2300:10:05:03 +0000] ".into(),
-            "the time is not between the years 1677 and 2262",
-        ),
-        (head.into(), "the request is missing"),
-        (format!("{head}\"GET / HTTP/1.1\\\" 200 1 "), "the request has no closing quote"),
-        (format!("{head}\"GET / HTTP/1.1\"{}", &tail[1..]), "there is no space after the request"),
-        (format!("{head}\"-\"{tail}"), bad_request),
-        (format!("{head}\"GET /\"{tail}"), bad_request),
-        (format!("{head}\"GET HTTP/1.1\"{tail}"), bad_request),
-        (format!("{head}\"GET  HTTP/1.1\"{tail}"), bad_request),
-        (format!("{head}\" / HTTP/1.1\"{tail}"), bad_request),
-        (format!("{head}\"GET / http/1.1\"{tail}"), bad_request),
-        (
-            format!("{head}\"GET / HTTP/1.1\" - 1 \"-\" \"-\""),
-            "the status is not a whole number from 0 to 4294967295",
-        ),
-        (
-            format!("{head}\"GET / HTTP/1.1\" 200 +1 \"-\" \"-\""),
-            "the size is neither - nor a whole number of at most 64 bits",
-        ),
-        (
-            format!("{head}\"GET / HTTP/1.1\" 200 18446744073709551616 \"-\" \"-\""),
-            "the size is neither - nor a whole number of at most 64 bits",
-        ),
-        (format!("{head}\"GET / HTTP/1.1\" 200 1"), "the referer is missing"),
-        (format!("{head}\"GET / HTTP/1.1\" 200 1 \"-\""), "there is no space after the referer"),
-        (format!("{head}\"GET / HTTP/1.1\" 200 1 \"-\" -"), "the user agent is missing"),
-        (
-            format!("{head}\"GET / HTTP/1.1\" 200 1 \"-\" \"Mozilla/5.0"),
-            "the user agent has no closing quote",
-        ),
-        (format!("{head}\"GET / HTTP/1.1\"{tail} "), "there are bytes after the user agent"),
-        (
-            format!("{head}\"GET /{} HTTP/1.1\"{tail}", "a".repeat(65536)),
-            "`location` is longer than 65536 bytes",
-        ),
-    ];
-    for (line, reason) in cases {
-        assert_eq!(combined_reason(line.as_bytes()), reason, "{}", &line[..line.len().min(120)]);
-    }
-}
-
-#[test]
-fn bytes_that_are_not_text_are_refused_but_in_the_target() {
-    let parts = ["client address", "identity", "user", "method", "protocol", "referer", "user agent"];
-    let template = b"1 2 3 [17/May/2015:10:05:03 +0000] \"4 / HTTP/5\" 200 1 \"6\" \"7\"";
-    for (place, part) in (b'1'..=b'7').zip(parts) {
-        let mut line = template.to_vec();
-        let start = if place < b'4' { 0 } else { 35 };
-        let place = start + line[start..].iter().position(|&byte| byte == place).unwrap();
-        line[place] = 0xff;
-        assert_eq!(combined_reason(&line), format!("the {part} is not UTF-8"));
-    }
 }
 
 #[test]
@@ -570,7 +454,6 @@ proptest! {
 
     #[test]
     fn random_bytes_are_refused_quietly(bytes in vec(any::<u8>(), 0..200)) {
-        let _ = combined::parse_line(&bytes);
         let _ = jsonl::parse_line(&bytes).map_err(|error| error.to_string());
         let text = String::from_utf8_lossy(&bytes);
         let _ = zone::parse_moment(&text, &Zone::UTC, NOW);
@@ -579,16 +462,14 @@ proptest! {
 
     #[test]
     fn a_damaged_line_is_an_entry_or_refused(
-        entry in entries(), json: bool, start: prop::sample::Index, end: prop::sample::Index, patch in vec(any::<u8>(), 0..4),
+        entry in entries(), start: prop::sample::Index, end: prop::sample::Index, patch in vec(any::<u8>(), 0..4),
     ) {
         let mut line = Vec::new();
         jsonl::write_unnumbered(&entry.entry(), &mut line);
-        let line = if json { line } else { LINE.as_bytes().to_vec() };
         let (start, end) = (start.index(line.len()), end.index(line.len()));
         let mut damaged = line.clone();
         damaged.splice(start.min(end)..start.max(end).min(start.min(end) + 4), patch);
-        let parsed = if json { jsonl::parse_line(&damaged) } else { combined::parse_line(&damaged) };
-        if let Ok(entry) = parsed {
+        if let Ok(entry) = jsonl::parse_line(&damaged) {
             prop_assert!(entry.entry().measure().is_ok());
         }
     }

@@ -10,18 +10,8 @@ pub fn is_obeyed(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Writes `text` as a JSON string that is shown: no character stands in it as it is that a terminal obeys.
+/// Writes `text` as a JSON string in which no character stands as it is that a terminal obeys.
 pub(super) fn string(text: &str, out: &mut Vec<u8>) {
-    escaping(text, is_obeyed, out);
-}
-
-/// Writes `text` as a JSON string that is logged: as it is, but for what JSON wants escaped.
-pub(super) fn logged_string(text: &str, out: &mut Vec<u8>) {
-    escaping(text, |_| false, out);
-}
-
-/// Writes `text` as a JSON string. Of what JSON leaves alone `more` is escaped, where it is obeyed.
-fn escaping(text: &str, more: impl Fn(char) -> bool, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     out.push(b'"');
     let mut written = 0;
@@ -29,7 +19,7 @@ fn escaping(text: &str, more: impl Fn(char) -> bool, out: &mut Vec<u8>) {
         let escaped = match byte {
             b'"' | b'\\' | 0..b' ' => Some(char::from(byte)),
             // One of these begins all others that are obeyed.
-            0x7f | 0xc2 | 0xd8 | 0xe2 => text[position..].chars().next().filter(|&c| more(c)),
+            0x7f | 0xc2 | 0xd8 | 0xe2 => text[position..].chars().next().filter(|&c| is_obeyed(c)),
             _ => None,
         };
         let Some(escaped) = escaped else { continue };

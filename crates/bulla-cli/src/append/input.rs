@@ -43,7 +43,7 @@ impl Input {
         Ok(Input { name, path: None, metadata })
     }
 
-    fn find(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn find(path: &Path) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
             return Input::standard();
         }

@@ -22,13 +22,14 @@ pub(super) struct Place {
     pub(super) line: u64,
 }
 
-/// Lines that follow each other, each of which was accepted.
+/// Lines that follow each other, each of which was accepted; or a record of several lines.
 #[derive(Debug)]
 struct Run {
     /// Entries that were accepted before these.
     entries: u64,
     /// The line before its first.
     before: Place,
+    /// How many; 0 of a record of several.
     length: u64,
 }
 
@@ -47,12 +48,15 @@ impl Lines {
         self.accepted
     }
 
-    /// The line was accepted. `durable` says how many entries from the first on are durable; it is asked now and then.
-    pub(super) fn accept(&mut self, place: Place, durable: impl FnOnce() -> u64) {
+    /// A record was accepted, which has so many lines and ends with the one at `place`. `durable` says how many entries from the first on are
+    /// durable; it is asked now and then.
+    pub(super) fn accept(&mut self, place: Place, lines: u64, durable: impl FnOnce() -> u64) {
         self.last = place;
         self.accepted += 1;
-        if let Some(run) = self.runs.back_mut()
-            && (run.before.input, run.before.line + run.length + 1) == (place.input, place.line)
+        let before = Place { line: place.line - lines, ..place };
+        if let (Some(run), 1) = (self.runs.back_mut(), lines)
+            && (run.before.input, run.before.line + run.length) == (before.input, before.line)
+            && run.length > 0
         {
             run.length += 1;
             return;
@@ -60,11 +64,12 @@ impl Lines {
         if self.runs.len() == MOST {
             self.make_room(durable());
         }
-        let before = Place { line: place.line - 1, ..place };
-        self.runs.push_back(Run { entries: self.accepted - 1, before, length: 1 });
+        // A record of several lines is a run of its own, none of whose lines is done before all are.
+        let length = u64::from(lines == 1);
+        self.runs.push_back(Run { entries: self.accepted - 1, before, length });
     }
 
-    /// The line was refused.
+    /// The record that ends there was refused, or passed over.
     pub(super) fn refuse(&mut self, place: Place) {
         self.last = place;
     }
@@ -147,7 +152,7 @@ mod tests {
         fn take(&mut self, place: Place, accepted: bool) {
             self.all.push((place, accepted));
             match accepted {
-                true => self.lines.accept(place, || self.durable),
+                true => self.lines.accept(place, 1, || self.durable),
                 false => self.lines.refuse(place),
             }
         }
@@ -181,6 +186,16 @@ mod tests {
         let told = [0, 1, 2, 3].map(|durable| model.lines.up_to(durable).line);
         assert_eq!(told, [1, 2, 4, 6]);
         assert_eq!(Lines::default().up_to(0), place(0, 0));
+    }
+
+    #[test]
+    fn a_record_of_several_lines_is_done_as_a_whole() {
+        let mut lines = Lines::default();
+        for (last, of_record) in [(1, 1), (4, 3), (5, 1), (7, 2)] {
+            lines.accept(place(0, last), of_record, || 0);
+        }
+        let told = [0, 1, 2, 3, 4].map(|durable| lines.up_to(durable).line);
+        assert_eq!(told, [0, 1, 4, 5, 7]);
     }
 
     #[test]

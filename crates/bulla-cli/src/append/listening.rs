@@ -3,7 +3,7 @@
 use super::lines::Place;
 use super::meter::Meter;
 use super::taken::{self, Taken};
-use super::{Append, Open, Terms};
+use super::{Append, Open, Terms, failure_with, now};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::output::{print, print_json};
@@ -11,6 +11,7 @@ use bulla::socket::{Counts, Intake, Listen, Sent};
 use bulla::text::ParsedEntry;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::{Entry, Telemetry};
+use bulla_ingest::convert::{Converted, Converter};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,7 +35,12 @@ struct Sending {
 
 impl Intake for Sending {
     fn parse(&self, line: &[u8]) -> Result<ParsedEntry, String> {
-        self.terms.parse(line)
+        // Formats whose first record names columns are none of a socket's, so that there is nothing to remember.
+        match Converter::new(&self.terms.conversion).convert(line, now()) {
+            Converted::Entry(parsed) => Ok(parsed),
+            Converted::Nothing => Err("it is no record".to_owned()),
+            Converted::Refused(reason) => Err(reason),
+        }
     }
 
     fn complete<'a>(&'a self, entry: &mut Entry<'a>) -> Result<(), String> {
@@ -42,8 +48,8 @@ impl Intake for Sending {
     }
 
     fn refused(&self, Sent { from, batch, entry }: Sent, reason: &str, raw: Option<&[u8]>) {
-        let (input, place) = (format!("{from}, batch {batch}"), Place { input: 0, line: entry });
-        if let Err(failure) = taken::lock(&self.taken).refused.add(&input, place, reason, raw) {
+        let (at, place) = (format_args!("{from}, batch {batch}:{entry}"), Place { input: 0, line: entry });
+        if let Err(failure) = taken::lock(&self.taken).refused.add(at, place, reason, raw) {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
         }
     }
@@ -51,9 +57,9 @@ impl Intake for Sending {
 
 /// Listens until a signal comes or something fails, and says how it went.
 pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<Exit, Failure> {
-    let Open { taken, log, .. } = open;
+    let Open { taken, conversion, log, .. } = open;
     let failure = Arc::new(Mutex::new(None));
-    let intake = Sending { terms: append.terms(), taken: taken.clone(), failure: failure.clone() };
+    let intake = Sending { terms: append.terms(&conversion), taken: taken.clone(), failure: failure.clone() };
     let mut listen = Listen::default().mode(append.listen_mode).clients(append.clients);
     listen = listen.peer_is_actor(append.actor_from_peer).intake(Arc::new(intake));
     let mut places = Vec::new();
@@ -64,6 +70,10 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
     if let Some(path) = &append.listen_datagrams {
         listen = listen.datagrams(path);
         places.push(format!("{} for datagrams", path.display()));
+    }
+    if let Some(path) = &append.listen_syslog {
+        listen = listen.records(path);
+        places.push(format!("{} for syslog", path.display()));
     }
     let listening = listen.start(&log)?;
     note!("listening at {}", places.join(" and "));
@@ -96,12 +106,7 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
     let failed = signed.and(closed).map_err(Failure::from).and(ended).and(kept).err();
     if let Some(Failure { exit, message }) = failed {
         let summary = Summary { error: Some(&message), ..summary };
-        let unprinted = append.json.then(|| print_json(&summary)).and_then(Result::err);
-        let unprinted = unprinted.map(|unprinted| format!("\n{}", unprinted.message)).unwrap_or_default();
-        return Err(Failure {
-            exit,
-            message: format!("{message}{unprinted}\n{}", summary.to_text().trim_end()),
-        });
+        return Err(failure_with((exit, &message), &summary, &summary.to_text(), append.json));
     }
     match append.json {
         true => print_json(&summary)?,
@@ -133,7 +138,8 @@ impl Summary<'_> {
     }
 
     fn to_text(&self) -> String {
-        let Summary { clients, turned_away, batches, accepted, refused, committed, lost, .. } = self;
+        let Summary { clients, turned_away, batches, datagrams, accepted, refused, committed, lost, .. } =
+            self;
         let mut text = format!("{accepted} accepted, {refused} refused, {committed} committed\n");
         text += &format!(
             "of {} in {} {}",
@@ -141,6 +147,9 @@ impl Summary<'_> {
             batches,
             agreeing(*batches, "batch", "batches")
         );
+        if *datagrams > 0 {
+            text += &format!(", and of {}", counted(*datagrams, "datagram"));
+        }
         if *turned_away > 0 {
             text += &format!("; {} turned away", counted(*turned_away, "client"));
         }

@@ -2,12 +2,16 @@
 
 mod acks;
 mod alarm;
+mod following;
+mod format;
 mod input;
 mod lines;
 mod listening;
 mod meter;
+mod numbered;
 mod refused;
 mod taken;
+mod trying;
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, no_room};
@@ -18,20 +22,27 @@ use acks::Acks;
 use bulla::environment::{Environment, Tell};
 use bulla::store::FileSystem;
 use bulla::text::spelling::{agreeing, counted};
-use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
 use bulla::{
     Closing, Entry, ErrorKind, HoldDifference, Log, Options, Producer, Recovery, ResumedErasure, Telemetry,
 };
+use bulla_ingest::convert::{Conversion, Converted, Converter};
+use bulla_ingest::format::Format;
+use bulla_ingest::framing::{Record, Records};
+pub(crate) use following::known;
+use format::Form;
+pub(crate) use format::unknown as unknown_map;
 use input::Input;
 use lines::{Lines, Place, UpTo};
 use meter::Meter;
+pub(crate) use numbered::Label as InputLabel;
+use numbered::Numbered;
 use refused::Refused;
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use taken::Taken;
 
 /// The same trouble is told again after so long.
@@ -43,20 +54,33 @@ const TOLD_AGAIN: Duration = Duration::from_secs(10);
 #[command(after_help = "\
 A JSON line has `operation`, and may have time (RFC 3339), location, subject (one or a list),
 controller, processor, purpose, actor, client, stream, status, duration (nanoseconds), size,
-flags, payload: docs/input.md has types, limits and refusals. Refused lines are told on standard
+flags, payload: docs/input.md and `bulla schema` have types and limits. Refused lines are told on standard
 error, stop no others, and make the exit code 3. However the command ends, it says up to which
 line every line is durable or was refused: after a failure, go on with the next one.
 
 Examples:
   bulla append audit <<< '{\"operation\":\"read\",\"location\":\"user_42/email\",\"subject\":\"user_42\"}'
-  bulla append audit --format combined --subject-from client access.log")]
+  bulla append audit --format combined --subject-from client access.log
+  bulla append audit --map nginx --follow '/var/log/nginx/*.log'")]
 pub(crate) struct Append {
     #[command(flatten)]
     place: LogPaths,
 
-    /// JSON lines, or the combined access log of Apache and nginx
-    #[arg(long, value_enum, default_value = "jsonl")]
-    format: Format,
+    #[command(flatten)]
+    form: Form,
+
+    /// Show what would become of the first ten records of each input, field by field; touch no log
+    #[arg(long, conflicts_with_all = ["acks", "rejects", "listening"])]
+    r#try: bool,
+
+    /// Read files exactly once while others write and rotate them: FILE is a path, a quoted pattern,
+    /// or `journal:` for journald's entries (`journal:UNIT`). Ends at a signal
+    #[arg(long, requires = "files", conflicts_with_all = ["acks", "listening"])]
+    follow: bool,
+
+    /// With --follow: read what there is, then end
+    #[arg(long, requires = "follow")]
+    once: bool,
 
     /// The stream of entries that name none
     #[arg(long, value_name = "S", value_parser = parse_stream)]
@@ -76,6 +100,15 @@ pub(crate) struct Append {
     #[arg(long)]
     acks: bool,
 
+    /// The input is this source, whose lines have numbers: those that the log has are not
+    /// appended again
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["follow", "listening"])]
+    source: Option<String>,
+
+    /// The number of the first line that comes
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "source", value_parser = clap::value_parser!(u64).range(1..))]
+    from: u64,
+
     /// Tell each second how far it is and how deep in work, and at the end all that
     /// was counted: waits, syncs, dictionaries, processor time by stage. With `--json`
     /// each second an object on a line
@@ -93,6 +126,11 @@ pub(crate) struct Append {
     /// The same at a datagram socket, which acknowledges nothing
     #[arg(long, value_name = "PATH", group = "listening", conflicts_with_all = ["files", "acks"])]
     listen_datagrams: Option<PathBuf>,
+
+    /// Take messages at a datagram socket as `/dev/log` is, each a record: of `--format syslog`,
+    /// unless another is named
+    #[arg(long, value_name = "PATH", group = "listening", conflicts_with_all = ["files", "acks"])]
+    listen_syslog: Option<PathBuf>,
 
     /// Who may connect, as the mode of the sockets
     #[arg(long, value_name = "MODE", value_parser = listening::parse_mode, default_value = "0600", requires = "listening")]
@@ -112,12 +150,6 @@ pub(crate) struct Append {
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum Format {
-    Jsonl,
-    Combined,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum SubjectFrom {
     Client,
     Actor,
@@ -130,6 +162,9 @@ enum SubjectFrom {
 
 impl Append {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        if self.r#try {
+            return trying::run(&self, &self.form.conversion()?, &Interrupt::install()?);
+        }
         let first = match self.listening() {
             Some(path) => path.display().to_string(),
             None => input::first_name(&self.files),
@@ -141,11 +176,14 @@ impl Append {
         if self.listening().is_some() {
             return listening::run(&self, &interrupt, open);
         }
-        let Open { inputs, taken, acks, log } = open;
+        if self.follow {
+            return following::run(&self, &interrupt, open);
+        }
+        let Open { inputs, taken, conversion, numbered, acks, log } = open;
         let mut producer = log.producer()?;
         let meter = Meter::new(self.stats, self.json, &inputs);
-        let terms = self.terms();
-        let mut run = Run { append: &self, terms, interrupt: &interrupt, taken, acks, meter };
+        let terms = self.terms(&conversion);
+        let mut run = Run { append: &self, terms, interrupt: &interrupt, taken, numbered, acks, meter };
         let read = run.read_all(&inputs, &log, &mut producer);
         run.end(log, producer, &inputs, read)
     }
@@ -184,9 +222,26 @@ impl Append {
                 "--acks counts the lines of one input: give one file, or none; nothing was appended";
             return Err(Failure::usage(message));
         }
-        let inputs = match self.listening() {
-            Some(_) => Vec::new(),
-            None => input::find(&self.files)?,
+        if self.source.is_some() && self.files.len() > 1 {
+            return Err(Failure::usage(
+                "--source is one input: give one file, or none; nothing was appended",
+            ));
+        }
+        let conversion = match (&self.listen_syslog, self.follow && following::are_journals(&self.files)) {
+            (Some(_), _) => self.form.conversion_of(Format::Syslog)?,
+            (None, true) => self.form.conversion_of(Format::JournalExport)?,
+            (None, false) => self.form.conversion()?,
+        };
+        if self.listening().is_some() && Converter::new(&conversion).has_header() {
+            let message = "a format whose first line names the columns is none for a socket: give `columns` in the map (docs/maps.md)";
+            return Err(Failure::usage(message));
+        }
+        if let (true, Some(rejects)) = (self.follow, &self.rejects) {
+            following::refuse_followed(&self.files, rejects)?;
+        }
+        let inputs = match self.listening().is_some() || self.follow {
+            true => Vec::new(),
+            false => input::find(&self.files)?,
         };
         let refused = Refused::open(self.rejects.as_deref(), &self.place, &inputs)?;
         let log = open(&self.place, telling_environment(teller()?)).map_err(failure_to_open)?;
@@ -194,10 +249,11 @@ impl Append {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
         let taken = Arc::new(Mutex::new(Taken { lines: Lines::default(), refused }));
+        let numbered = self.source.as_ref().map(|name| Numbered::begin(&log, name, self.from)).transpose()?;
         let acks = self.acks.then(|| Acks::start(&log, taken.clone())).transpose()?;
         *phase.lock().unwrap_or_else(PoisonError::into_inner) =
             Phase::Open { closing: log.closing(), is_told: false };
-        Ok((interrupt, Open { inputs, taken, acks, log }))
+        Ok((interrupt, Open { inputs, taken, conversion, numbered, acks, log }))
     }
 
     /// Tells that it ended before the first line was looked at.
@@ -208,31 +264,23 @@ impl Append {
 
     /// Where it is to listen for entries, if it is.
     fn listening(&self) -> Option<&Path> {
-        self.listen.as_deref().or(self.listen_datagrams.as_deref())
+        self.listen.as_deref().or(self.listen_datagrams.as_deref()).or(self.listen_syslog.as_deref())
     }
 
-    fn terms(&self) -> Terms {
-        Terms { format: self.format, stream: self.stream.clone(), subject_from: self.subject_from }
+    fn terms(&self, conversion: &Arc<Conversion>) -> Terms {
+        Terms { conversion: conversion.clone(), stream: self.stream.clone(), subject_from: self.subject_from }
     }
 }
 
 /// What becomes of a line, and of its entry, before it is appended.
 #[derive(Debug)]
 struct Terms {
-    format: Format,
+    conversion: Arc<Conversion>,
     stream: Option<String>,
     subject_from: Option<SubjectFrom>,
 }
 
 impl Terms {
-    fn parse(&self, line: &[u8]) -> Result<ParsedEntry, String> {
-        let parsed = match self.format {
-            Format::Jsonl => jsonl::parse_line(line),
-            Format::Combined => combined::parse_line(line),
-        };
-        parsed.map_err(|error| error.to_string())
-    }
-
     fn complete<'a>(&'a self, entry: &mut Entry<'a>) -> Result<(), String> {
         entry.stream = entry.stream.or(self.stream.as_deref());
         if let (None, Some(field)) = (&entry.subjects, self.subject_from) {
@@ -259,6 +307,12 @@ impl SubjectFrom {
             }
         })
     }
+}
+
+/// The time, in nanoseconds since the epoch.
+fn now() -> i64 {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
 fn parse_stream(stream: &str) -> Result<String, String> {
@@ -355,6 +409,31 @@ pub(crate) fn teller() -> Result<Tell, Failure> {
     Ok(Arc::new(move |what: &str| drop(failed.try_send(what.to_owned()))))
 }
 
+/// Stages the entry of a record, which ends with the line `last`, as one of the source if its lines are numbered.
+fn stage(
+    interrupt: &Interrupt,
+    producer: &mut Producer,
+    numbered: Option<&mut Numbered>,
+    entry: &Entry<'_>,
+    (last, text): (Place, &[u8]),
+) -> bulla::Result<()> {
+    let Some(numbered) = numbered else { return wait_for(interrupt, || producer.append(entry)) };
+    let place = numbered.place(last, text);
+    wait_for(interrupt, || producer.append_from(entry, numbered.source(), &place))?;
+    numbered.appended(last);
+    Ok(())
+}
+
+/// Appends, however long the log has no memory, until a signal comes.
+fn wait_for(interrupt: &Interrupt, mut append: impl FnMut() -> bulla::Result<()>) -> bulla::Result<()> {
+    loop {
+        match append() {
+            Err(error) if error.kind() == ErrorKind::Timeout && !interrupt.is_raised() => {}
+            appended => return appended,
+        }
+    }
+}
+
 /// What a signal is to end.
 enum Phase {
     Opening,
@@ -369,6 +448,8 @@ enum Phase {
 struct Open {
     inputs: Vec<Input>,
     taken: Arc<Mutex<Taken>>,
+    conversion: Arc<Conversion>,
+    numbered: Option<Numbered>,
     acks: Option<Acks>,
     log: Log,
 }
@@ -379,24 +460,28 @@ struct Run<'a> {
     terms: Terms,
     interrupt: &'a Interrupt,
     taken: Arc<Mutex<Taken>>,
+    numbered: Option<Numbered>,
     acks: Option<Acks>,
     meter: Meter,
 }
 
 impl Run<'_> {
-    /// Appends every line of every input, until all are read or a signal comes.
+    /// Appends every record of every input, until all are read or a signal comes.
     fn read_all(&mut self, inputs: &[Input], log: &Log, producer: &mut Producer) -> Result<(), Failure> {
         for (index, input) in inputs.iter().enumerate() {
             let failed = |error: &io::Error| Failure::io(format!("reading {}", input.name), error);
             let alarm = self.acks.as_ref().map(|acks| acks.alarm().clone());
             let source = input.open(self.interrupt, alarm).map_err(|error| failed(&error))?;
-            let mut lines = LineReader::new(source);
+            let mut converter = Converter::new(&self.terms.conversion);
+            let mut records = Records::new(source, converter.framing_kind());
             while !self.interrupt.is_raised() {
-                match lines.next_line() {
+                match records.next_record() {
                     Ok(None) => break,
-                    Ok(Some(line)) => {
-                        let place = Place { input: index, line: line.number };
-                        self.append((input, place), line.text, log, producer)?;
+                    Ok(Some(record)) => {
+                        self.meter.read(record.raw.len() as u64);
+                        // The sender's number, where it numbers its lines.
+                        let first = Place { input: index, line: self.append.from + record.number - 1 };
+                        self.take((input, first), &record, &mut converter, log, producer)?;
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(failed(&error)),
@@ -407,51 +492,59 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn append(
+    /// Appends a record, whose first line is given, or refuses it.
+    fn take(
         &mut self,
-        (input, place): (&Input, Place),
-        text: Result<&[u8], LineError>,
+        (input, first): (&Input, Place),
+        record: &Record<'_>,
+        converter: &mut Converter,
         log: &Log,
         producer: &mut Producer,
     ) -> Result<(), Failure> {
-        let (raw, parsed) = match text {
-            Ok(line) => {
-                self.meter.read(line.len() as u64 + 1);
-                (Some(line), self.terms.parse(line))
+        let last = Place { line: first.line + record.lines - 1, ..first };
+        let text = record.content.as_ref().map_or(record.raw, |content| content);
+        if let Some(numbered) = &mut self.numbered {
+            let mut taken = taken::lock(&self.taken);
+            if numbered.has(last, record.lines, text)? {
+                taken.lines.refuse(last);
+                return Ok(());
             }
-            Err(error) => (None, Err(error.to_string())),
+            // What was refused before it is kept before the log says that it was passed.
+            taken.refused.keep_now()?;
+        }
+        let (raw, converted) = match &record.content {
+            Ok(content) => (Some(*content), converter.convert(content, now())),
+            Err(reason) => (None, Converted::Refused(reason.to_string())),
         };
-        let reason = match parsed {
-            Ok(parsed) => {
+        let reason = match converted {
+            Converted::Entry(parsed) => {
                 let mut entry = parsed.entry();
-                match self.terms.complete(&mut entry).map(|()| self.stage(&entry, producer)) {
+                let mut stage = |entry: &Entry<'_>| {
+                    stage(self.interrupt, producer, self.numbered.as_mut(), entry, (last, text))
+                };
+                match self.terms.complete(&mut entry).map(|()| stage(&entry)) {
                     Ok(Ok(())) => {
-                        taken::lock(&self.taken).lines.accept(place, || log.durable_prefix());
+                        taken::lock(&self.taken).lines.accept(last, record.lines, || log.durable_prefix());
                         return Ok(());
                     }
                     Ok(Err(error)) if error.kind() == ErrorKind::Invalid => error.to_string(),
-                    // A signal ended the wait: this line is not accepted, and the last that is looked at.
+                    // A signal ended the wait: this record is not accepted, and the last that is looked at.
                     Ok(Err(error)) if error.kind() == ErrorKind::Timeout => return Ok(()),
                     Ok(Err(error)) => return Err(error.into()),
                     Err(reason) => reason,
                 }
             }
-            Err(reason) => reason,
+            Converted::Nothing => {
+                taken::lock(&self.taken).lines.refuse(last);
+                return Ok(());
+            }
+            Converted::Refused(reason) => reason,
         };
         let mut taken = taken::lock(&self.taken);
+        let place = (first, record.lines);
         match taken.refused.tells_next() {
             true => self.meter.suspend(|| taken.refuse(&input.name, place, &reason, raw)),
             false => taken.refuse(&input.name, place, &reason, raw),
-        }
-    }
-
-    /// Stages an entry. A medium that is slow is waited for; one that fails says so by itself.
-    fn stage(&self, entry: &Entry<'_>, producer: &mut Producer) -> bulla::Result<()> {
-        loop {
-            match producer.append(entry) {
-                Err(error) if error.kind() == ErrorKind::Timeout && !self.interrupt.is_raised() => {}
-                appended => return appended,
-            }
         }
     }
 
@@ -524,6 +617,13 @@ impl Run<'_> {
     }
 }
 
+/// Prints the object of a failure, and gives what standard error is to say: the counts too, whether or not the object could be printed.
+fn failure_with((exit, message): (Exit, &str), object: &impl Serialize, counts: &str, json: bool) -> Failure {
+    let unprinted = json.then(|| print_json(object)).and_then(Result::err);
+    let unprinted = unprinted.map(|unprinted| format!("\n{}", unprinted.message)).unwrap_or_default();
+    Failure { exit, message: format!("{message}{unprinted}\n{}", counts.trim_end()) }
+}
+
 #[derive(Serialize)]
 struct Summary<'a> {
     accepted: u64,
@@ -557,12 +657,8 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// Prints the object of a failure, and gives what standard error is to say: the counts too, whether or not the object could be
-    /// printed.
     fn with_failure(&self, exit: Exit, message: &str, json: bool) -> Failure {
-        let unprinted = json.then(|| print_json(self)).and_then(Result::err);
-        let unprinted = unprinted.map(|unprinted| format!("\n{}", unprinted.message)).unwrap_or_default();
-        Failure { exit, message: format!("{message}{unprinted}\n{}", self.to_text_of_failure()) }
+        failure_with((exit, message), self, &self.to_text_of_failure(), json)
     }
 
     fn print(&self, json: bool) -> Result<(), Failure> {

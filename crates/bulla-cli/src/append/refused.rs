@@ -4,6 +4,7 @@ use super::input::Input;
 use super::lines::Place;
 use crate::exit::Failure;
 use crate::log_paths::LogPaths;
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -73,10 +74,10 @@ impl Refused {
         self.count < SHOWN || is_power_of_ten(self.count + 1)
     }
 
-    /// A line was refused. `raw` is absent where it was too long to be held.
+    /// A record was refused, which stands at `at`. `raw` is absent where it was too long to be held.
     pub(super) fn add(
         &mut self,
-        input: &str,
+        at: impl Display,
         place: Place,
         reason: &str,
         raw: Option<&[u8]>,
@@ -85,12 +86,12 @@ impl Refused {
         let tells = self.tells_next();
         self.count += 1;
         match self.count <= SHOWN {
-            true => note!("{input}:{}: {reason}{lost}", place.line),
+            true => note!("{at}: {reason}{lost}"),
             false => self.more.add(reason, lost),
         }
         if tells && self.count > SHOWN {
             // More than are shown, so that it is never one.
-            note!("{} lines were refused so far, up to {input}:{}", self.count, place.line);
+            note!("{} lines were refused so far, up to {at}", self.count);
         }
         if let (Some(raw), Some(rejects)) = (raw, &mut self.rejects) {
             rejects.add(place, raw)?;
@@ -107,6 +108,11 @@ impl Refused {
         if others > 0 {
             note!("and {others} more for other reasons");
         }
+        self.keep_now()
+    }
+
+    /// Makes the rejects durable that are not, or says why they cannot be.
+    pub(super) fn keep_now(&mut self) -> Result<(), Failure> {
         self.keep();
         self.rejects.as_mut().and_then(|rejects| rejects.failure.take()).map_or(Ok(()), Err)
     }
@@ -222,6 +228,9 @@ impl Rejects {
     }
 
     fn keep(&mut self) {
+        if self.waiting.is_empty() && self.written == 0 {
+            return;
+        }
         let written = self.write_waiting();
         let synced = match self.written {
             0 => Ok(()),

@@ -22,16 +22,16 @@ impl Taken {
         (self.lines.accepted(), self.refused.count())
     }
 
-    /// The line was refused. `raw` is absent where it was too long to be held.
+    /// A record was refused that begins with the line at `place` and has so many. `raw` is absent where it was too long to be held.
     pub(super) fn refuse(
         &mut self,
         input: &str,
-        place: Place,
+        (place, lines): (Place, u64),
         reason: &str,
         raw: Option<&[u8]>,
     ) -> Result<(), Failure> {
-        self.refused.add(input, place, reason, raw)?;
-        self.lines.refuse(place);
+        self.refused.add(format_args!("{input}:{}", place.line), place, reason, raw)?;
+        self.lines.refuse(Place { line: place.line + lines - 1, ..place });
         Ok(())
     }
 

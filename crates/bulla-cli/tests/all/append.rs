@@ -657,7 +657,8 @@ fn a_file_size_limit_is_an_error_and_ends_nothing_without_a_word() {
 #[test]
 fn an_unknown_option_or_format_is_usage() {
     let place = Place::new();
-    place.append(&["--format", "csv"], b"").exits(exit::USAGE);
+    let ran = place.append(&["--format", "cvs"], b"").exits(exit::USAGE);
+    assert!(ran.err.contains("logfmt, csv, redis-monitor"), "{}", ran.err);
     place.append(&["--colour"], b"").exits(exit::USAGE);
     bulla_with(["append"], b"").exits(exit::USAGE);
     bulla_with(["append-all"], b"").exits(exit::USAGE);

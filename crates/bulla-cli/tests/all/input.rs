@@ -12,14 +12,14 @@ fn section(heading: &str) -> &'static str {
 }
 
 /// The lines of the blocks of code in this language.
-fn examples(language: &str) -> Vec<&'static str> {
+pub(crate) fn examples(language: &str) -> Vec<&'static str> {
     let begin = format!("\n```{language}\n");
     let blocks = DOCUMENT.split(&begin).skip(1);
     blocks.flat_map(|block| block.split("\n```").next().unwrap().lines()).collect()
 }
 
 /// The rows of a section's table of refusals: a line, and why it is refused.
-fn refusals(heading: &str) -> Vec<(String, &'static str)> {
+pub(crate) fn refusals(heading: &str) -> Vec<(String, &'static str)> {
     let (_, table) = section(heading).split_once("| Line | Reason |\n|---|---|\n").unwrap();
     let rows = table.lines().take_while(|line| line.starts_with('|'));
     let cells = rows.map(|row| row[2..].strip_suffix(" |").unwrap().rsplit_once(" | ").unwrap());
@@ -57,28 +57,30 @@ fn every_example_of_the_input_is_an_entry() {
 
 #[test]
 fn every_refusal_of_the_input_is_told_in_those_words() {
-    for (heading, format) in [("What is refused", "jsonl"), ("Access logs", "combined")] {
-        let refusals = refusals(heading);
-        assert!(refusals.len() > 6, "{heading}");
-        // As many as are told one by one.
-        for refusals in refusals.chunks(10) {
-            let place = Place::new();
-            let lines = refusals.iter().map(|(line, _)| format!("{line}\n")).collect::<String>();
-            let file = place.write("input", lines.as_bytes());
-            let ran = place.append(&["--format", format, &file], b"").exits(exit::SOME_REFUSED);
-            let told = (1..).zip(refusals);
-            let told = told.map(|(number, (_, reason))| format!("{file}:{number}: {reason}\n"));
-            assert_eq!(ran.err, told.collect::<String>());
-            fs::remove_file(file).unwrap();
-        }
+    let refusals = refusals("What is refused");
+    assert!(refusals.len() > 6);
+    // As many as are told one by one.
+    for refusals in refusals.chunks(10) {
+        let place = Place::new();
+        let lines = refusals.iter().map(|(line, _)| format!("{line}\n")).collect::<String>();
+        let file = place.write("input", lines.as_bytes());
+        let ran = place.append(&[&file], b"").exits(exit::SOME_REFUSED);
+        let told = (1..).zip(refusals);
+        let told = told.map(|(number, (_, reason))| format!("{file}:{number}: {reason}\n"));
+        assert_eq!(ran.err, told.collect::<String>());
+        fs::remove_file(file).unwrap();
     }
+}
+
+/// The members of a line, as the table names them.
+pub(crate) fn members() -> Vec<&'static str> {
+    let rows = section("JSON lines").lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| row.split('`').next().unwrap()).collect()
 }
 
 #[test]
 fn the_input_s_members_are_those_that_a_line_may_have() {
-    let rows = section("JSON lines").lines().filter_map(|line| line.strip_prefix("| `"));
-    let documented = rows.map(|row| row.split('`').next().unwrap()).collect::<Vec<_>>();
     let ran = Place::new().append(&[], b"{\"x\":1}\n").exits(exit::SOME_REFUSED);
     let (_, fields) = ran.err.trim_end().rsplit_once("the fields are ").unwrap();
-    assert_eq!(documented.join(", "), fields);
+    assert_eq!(members().join(", "), fields);
 }

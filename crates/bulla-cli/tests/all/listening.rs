@@ -65,7 +65,10 @@ fn it_takes_what_others_send_until_a_signal_and_says_what_it_took() {
         UnixDatagram::unbound().unwrap().send_to(b"M\x81\xa9operation\xa1z", &listening.datagrams).unwrap();
         let (stream, datagrams) = (listening.stream.clone(), listening.datagrams.clone());
         let ran = listening.end(stop, exit::DONE);
-        assert_eq!(ran.out, "3 accepted, 0 refused, 3 committed\nof 1 client in 2 batches\n");
+        assert_eq!(
+            ran.out,
+            "3 accepted, 0 refused, 3 committed\nof 1 client in 2 batches, and of 1 datagram\n"
+        );
         assert!(ran.err.contains("listening at") && !stream.exists() && !datagrams.exists());
         let entries = place.entries();
         assert_eq!((&entries[0]["subject"], &entries[0]["stream"]), (&json!("ada"), &json!("web")));
@@ -199,4 +202,46 @@ fn what_does_not_go_together_is_said() {
         assert!(!ran.err.is_empty(), "{wrong:?}");
     }
     assert_eq!(place.info("entries"), 0);
+}
+
+#[test]
+fn what_programs_send_to_a_syslog_socket_is_an_entry_each() {
+    let place = Place::new();
+    let path = place.path("log.sock");
+    let socket = path.to_str().unwrap();
+    let arguments = place.arguments("append", &["--listen-syslog", socket, "--actor-from-peer"]);
+    let child = command(arguments).spawn().unwrap();
+    eventually("it listens", || path.exists());
+    let send = |message: &[u8]| UnixDatagram::unbound().unwrap().send_to(message, &path).unwrap();
+    send(b"<38>Nov  6 01:00:00 sshd[12]: Accepted publickey for ada from 192.0.2.7 port 5 ssh2\n\0");
+    send(b"<165>1 2003-10-11T22:14:15.003Z host su 8 ID47 [a@1 b=\"c\"] two\nlines");
+    send(b"neither");
+    send(b"\n");
+    // The tool that everybody has, as it writes both.
+    for more in [&["--rfc3164"][..], &["--rfc5424"]] {
+        let logger = ["--socket", socket, "--tag", "backup", "--id", "it's done: \u{e4}"];
+        assert!(Command::new("logger").args(more).args(logger).status().unwrap().success());
+    }
+    signal(&child, Signal::TERM);
+    let ran = finish(child).exits(exit::SOME_REFUSED);
+    assert_eq!(
+        ran.out,
+        "4 accepted, 2 refused, 4 committed\nof 0 clients in 0 batches, and of 6 datagrams\n"
+    );
+    assert!(ran.err.contains("batch 4:1: the line is empty"), "{}", ran.err);
+    let entries = place.entries();
+    let payload = |index: usize| -> Value {
+        assert_eq!(entries[index]["operation"], "message");
+        assert_eq!(entries[index]["actor"], format!("uid:{}", rustix::process::getuid().as_raw()));
+        serde_json::from_str(entries[index]["payload"].as_str().unwrap()).unwrap()
+    };
+    assert_eq!(payload(0)["message"], "Accepted publickey for ada from 192.0.2.7 port 5 ssh2");
+    assert_eq!(
+        (&payload(1)["message"], &entries[1]["time"]),
+        (&json!("two\nlines"), &json!("2003-10-11T22:14:15.003Z"))
+    );
+    for index in [2, 3] {
+        let payload = payload(index);
+        assert_eq!((&payload["app"], &payload["message"]), (&json!("backup"), &json!("it's done: \u{e4}")));
+    }
 }

@@ -366,6 +366,9 @@ fn help_fits_a_screen_and_shows_an_example() {
         "order",
         "hold",
         "restore",
+        "sources",
+        "maps",
+        "schema",
         "completions",
         "man",
     ];
@@ -373,7 +376,13 @@ fn help_fits_a_screen_and_shows_an_example() {
         let arguments = [subcommand, "--help"].into_iter().filter(|argument| !argument.is_empty());
         let help = bulla(arguments).exits(exit::DONE).out;
         assert!(help.contains("Example:\n  bulla ") || help.contains("Examples:\n  bulla "), "{help}");
-        assert!(help.lines().count() <= 40, "{subcommand}: {} lines", help.lines().count());
+        // Whatever gets into a log gets there by `append`; and the command itself lists all others.
+        let most = match subcommand {
+            "append" => 60,
+            "" => 48,
+            _ => 40,
+        };
+        assert!(help.lines().count() <= most, "{subcommand}: {} lines", help.lines().count());
         // An example that is too long for the line is wrapped, and what is on the next one would be a command of its own.
         let (_, examples) = help.rsplit_once("Example").unwrap();
         let lines = examples.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>();

@@ -69,6 +69,17 @@ impl Content {
         matches!(self, Content::Packed(_))
     }
 
+    /// Whether it is all there: what compresses a file to `path` may not be done with it.
+    pub(super) fn is_complete(&self, path: &Path) -> bool {
+        let is_named_packed = path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
+        match self {
+            Content::Plain(_) => !is_named_packed,
+            // By a descriptor of its own: that of the reader has its place.
+            Content::Packed(_) => File::open(path)
+                .is_ok_and(|file| io::copy(&mut framing::unpack(file), &mut io::sink()).is_ok()),
+        }
+    }
+
     /// What is known of the file now.
     pub(super) fn metadata(&self) -> io::Result<Metadata> {
         match self {

@@ -6,11 +6,12 @@
 //! - `tail` is what stands before `place`, so that other content at the same length is noticed.
 
 use super::content::{Content, Node};
-use super::label::{BEGINNING, Label, SourceId, TAIL, check, digest};
+use super::label::{BEGINNING, Label, SourceId, TAIL, check};
 use super::siblings::modified;
-use super::{At, Sink};
+use super::{At, Sink, Unit};
 use crate::convert::{Conversion, Converted, Converter};
 use crate::framing::{Framing, MARK, Next};
+use bulla_text::ParsedEntry;
 use std::collections::VecDeque;
 use std::fs::Metadata;
 use std::io;
@@ -20,6 +21,9 @@ use std::sync::Arc;
 
 /// So many bytes are read in a turn, unless a record is longer.
 const TURN: usize = 256 * 1024;
+
+/// So many records are converted before they are appended.
+const TOGETHER: usize = 512;
 
 /// What the turn of a source came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,33 @@ pub(super) enum Same {
 pub(super) enum Broken<E> {
     Reading(io::Error),
     Sink(E),
+}
+
+/// What turns of all sources use one after the other.
+#[derive(Default)]
+pub(super) struct Room {
+    bytes: Vec<u8>,
+    /// Empty between turns.
+    converted: Vec<Record>,
+}
+
+impl Room {
+    /// Lets go of what a record took that was longer than most are.
+    pub(super) fn shrink(&mut self) {
+        if self.bytes.len() > 4 * TURN {
+            self.bytes = Vec::new();
+        }
+    }
+}
+
+/// A record that is about to be appended.
+struct Record {
+    place: u64,
+    end: u64,
+    /// Where it ends in what was read.
+    behind: usize,
+    /// Its entry, and the record in what was read; `None` where the log has it.
+    entry: Option<(ParsedEntry, Range<usize>)>,
 }
 
 /// See the module.
@@ -102,7 +133,7 @@ impl<S> Followed<S> {
         followed.tail = vec![0; followed.tail_length()];
         let (from, mut tail) = (followed.tail_start(), std::mem::take(&mut followed.tail));
         // So that a copy of it is known before it is read.
-        followed.note_beginning()?;
+        followed.note_content()?;
         let read = followed.content.fill(from, &mut tail)?;
         tail.truncate(read);
         followed.tail = tail;
@@ -138,33 +169,37 @@ impl<S> Followed<S> {
     pub(super) fn turn<T: Sink<Source = S>>(
         &mut self,
         sink: &mut T,
-        buffer: &mut Vec<u8>,
+        room: &mut Room,
         ends: bool,
     ) -> Result<Turn, Broken<T::Error>> {
         let ends = ends || self.is_whole;
         // Before it is read, so that what comes meanwhile is not taken for seen.
         let metadata = self.content.metadata().map_err(Broken::Reading)?;
         if !self.headed {
-            self.read_header(buffer).map_err(Broken::Reading)?;
+            self.read_header(&mut room.bytes).map_err(Broken::Reading)?;
         }
         if !self.begin(sink)? {
             return Ok(Turn::Changed);
         }
         let (from, before) = (self.tail_start(), self.tail.len());
-        let mut room = TURN;
+        let mut length = before + TURN;
+        let Room { bytes: buffer, converted } = room;
         loop {
-            if buffer.len() < before + room {
-                buffer.resize(before + room, 0);
+            if buffer.len() < length {
+                buffer.resize(length, 0);
             }
-            let read = self.content.fill(from, &mut buffer[..before + room]).map_err(Broken::Reading)?;
+            let read = self.content.fill(from, &mut buffer[..length]).map_err(Broken::Reading)?;
             let bytes = &buffer[..read];
             if bytes.get(..before) != Some(&self.tail[..]) {
                 return Ok(Turn::Changed);
             }
             // Nothing was in it when it was looked at.
-            let is_all = read < before + room;
-            let used =
-                if self.handle.is_some() { self.give(bytes, before, is_all && ends, sink)? } else { before };
+            let is_all = read < length;
+            let used = if self.handle.is_some() {
+                self.give((bytes, before), is_all && ends, converted, sink)?
+            } else {
+                before
+            };
             self.tail.clear();
             self.tail.extend_from_slice(&bytes[used.saturating_sub(TAIL)..used]);
             match (is_all, used > before) {
@@ -174,7 +209,7 @@ impl<S> Followed<S> {
                 }
                 (false, true) => return Ok(Turn::More),
                 // A record that is longer than what was read.
-                (false, false) => room *= 2,
+                (false, false) => length += length - before,
             }
         }
     }
@@ -203,17 +238,26 @@ impl<S> Followed<S> {
         if self.label.beginning == BEGINNING as u64 {
             return Ok(true);
         }
-        let mut beginning = [0; BEGINNING];
-        let read = self.content.fill(0, &mut beginning)?;
-        let before = beginning[..read].get(..usize::try_from(self.label.beginning).unwrap_or(usize::MAX));
-        if self.label.beginning > 0
-            && before.map(|before| digest(&self.id, before)) != Some(self.label.digest)
-        {
+        if self.label.beginning > 0 && !self.label.begins(&self.id, &mut self.content)? {
             return Ok(false);
         }
-        self.label.beginning = read as u64;
-        self.label.digest = digest(&self.id, &beginning[..read]);
+        self.note_content()?;
         Ok(true)
+    }
+
+    /// Goes on in this content, which is that of the source as far as it goes.
+    pub(super) fn adopt(&mut self, content: Content, node: Node) -> io::Result<()> {
+        self.content = content;
+        (self.label.device, self.label.inode) = node;
+        self.note_content()
+    }
+
+    /// Notes as much of the beginning as the content has.
+    fn note_content(&mut self) -> io::Result<()> {
+        let mut beginning = [0; BEGINNING];
+        let read = self.content.fill(0, &mut beginning)?;
+        self.label.note(&self.id, &beginning[..read]);
+        Ok(())
     }
 
     /// Has the log know what the label says now.
@@ -240,11 +284,14 @@ impl<S> Followed<S> {
     }
 
     /// Gives the sink the records in `bytes` from `used` on, which stands at `place`. Returns where the first record begins that is not all there.
+    ///
+    /// Records are converted before any of them is appended, some at a time: what is refused is refused before the range of an entry passes it,
+    /// so that a sink which keeps refused records makes them durable together.
     fn give<T: Sink<Source = S>>(
         &mut self,
-        bytes: &[u8],
-        mut used: usize,
+        (bytes, mut used): (&[u8], usize),
         ends: bool,
+        converted: &mut Vec<Record>,
         sink: &mut T,
     ) -> Result<usize, Broken<T::Error>> {
         if self.place == 0 && bytes.starts_with(MARK) {
@@ -254,61 +301,82 @@ impl<S> Followed<S> {
         loop {
             let rest = &bytes[used..];
             let (consumed, record) = match self.framing.next(rest, ends) {
-                Next::More => return Ok(used),
+                Next::More => {
+                    self.append(bytes, converted, sink)?;
+                    return Ok(used);
+                }
                 Next::Passed { consumed } => {
                     used += consumed;
                     self.place += consumed as u64;
                     continue;
                 }
-                Next::Record { consumed, content } => (consumed, Ok(&rest[content])),
+                Next::Record { consumed, content } => {
+                    (consumed, Ok(used + content.start..used + content.end))
+                }
                 Next::Refused { consumed, reason } => (consumed, Err(reason.to_string())),
             };
-            let end = self.place + consumed as u64;
-            if !self.is_taken(end) {
-                let at = At { path: &self.label.path, place: self.place };
-                let converted = match record {
-                    Ok(record) => (self.converter.convert(record, sink.now()), Some(record)),
-                    Err(reason) => (Converted::Refused(reason), None),
-                };
-                match converted {
-                    (Converted::Nothing, _) => {}
-                    (Converted::Entry(entry), raw) => {
-                        let before = used + consumed;
-                        let check = check(&self.id, &bytes[before.saturating_sub(TAIL)..before]);
-                        let handle = self.handle.as_ref().expect("what has a record has a beginning");
-                        let range = self.claimed..end;
-                        match sink.append(at, &entry, handle, (range, check)).map_err(Broken::Sink)? {
-                            Ok(()) => self.claimed = end,
-                            Err(reason) => sink.refuse(at, &reason, raw).map_err(Broken::Sink)?,
-                        }
-                    }
-                    (Converted::Refused(reason), raw) => {
-                        sink.refuse(at, &reason, raw).map_err(Broken::Sink)?
-                    }
-                }
-            }
+            let (place, end) = (self.place, self.place + consumed as u64);
             used += consumed;
             self.place = end;
+            if self.is_taken(place, end) {
+                converted.push(Record { place, end, behind: used, entry: None });
+                continue;
+            }
+            let (made, raw) = match record {
+                Ok(record) => (self.converter.convert(&bytes[record.clone()], sink.now()), Some(record)),
+                Err(reason) => (Converted::Refused(reason), None),
+            };
+            match made {
+                Converted::Nothing => {}
+                Converted::Entry(entry) => {
+                    let entry = Some((entry, raw.unwrap_or_default()));
+                    converted.push(Record { place, end, behind: used, entry });
+                }
+                Converted::Refused(reason) => {
+                    let at = At { path: &self.label.path, place, unit: Unit::Byte };
+                    sink.refuse(at, &reason, raw.map(|raw| &bytes[raw])).map_err(Broken::Sink)?;
+                }
+            }
+            if converted.len() >= TOGETHER {
+                self.append(bytes, converted, sink)?;
+            }
         }
     }
 
+    /// Appends what was converted, out of `bytes`.
+    fn append<T: Sink<Source = S>>(
+        &mut self,
+        bytes: &[u8],
+        converted: &mut Vec<Record>,
+        sink: &mut T,
+    ) -> Result<(), Broken<T::Error>> {
+        let handle = self.handle.as_ref().expect("what has a record has a beginning");
+        for Record { place, end, behind, entry } in converted.drain(..) {
+            let Some((entry, raw)) = entry else {
+                self.claimed = end;
+                continue;
+            };
+            let at = At { path: &self.label.path, place, unit: Unit::Byte };
+            let check = check(&self.id, &bytes[behind.saturating_sub(TAIL)..behind]);
+            match sink.append(at, &entry, handle, (self.claimed..end, check)).map_err(Broken::Sink)? {
+                Ok(()) => self.claimed = end,
+                Err(reason) => sink.refuse(at, &reason, Some(&bytes[raw])).map_err(Broken::Sink)?,
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the log has the record from `place` to `end`.
-    fn is_taken(&mut self, end: u64) -> bool {
-        while self.ahead.front().is_some_and(|range| range.end <= self.place) {
+    fn is_taken(&mut self, place: u64, end: u64) -> bool {
+        while self.ahead.front().is_some_and(|range| range.end <= place) {
             self.ahead.pop_front();
         }
-        match self.ahead.front() {
-            Some(range) if range.start <= self.place && end <= range.end => {
-                self.claimed = end;
-                true
-            }
-            _ => false,
-        }
+        self.ahead.front().is_some_and(|range| range.start <= place && end <= range.end)
     }
 
     /// What this content is to the source.
     pub(super) fn compare(&self, content: &mut Content) -> io::Result<Same> {
-        if !self.label.begins(&self.id, content)? {
+        if !self.label.is_of(&self.id, content)? {
             return Ok(Same::No);
         }
         let mut tail = vec![0; self.tail.len()];

@@ -4,7 +4,7 @@
 
 use super::content::{Content, Node, node};
 use super::family::Families;
-use super::followed::{Broken, Followed, Same, Turn};
+use super::followed::{Broken, Followed, Room, Same, Turn};
 use super::label::{self, Label, SourceId};
 use super::siblings::{Directories, directory_of, modified};
 use super::watch::Watch;
@@ -71,7 +71,7 @@ pub struct Follower<S> {
     due: i64,
     /// The last that was told of a path.
     troubles: HashMap<PathBuf, String>,
-    buffer: Vec<u8>,
+    room: Room,
 }
 
 impl<S> Follower<S> {
@@ -101,7 +101,7 @@ impl<S> Follower<S> {
             looked: i64::MIN,
             due: i64::MIN,
             troubles: HashMap::new(),
-            buffer: Vec::new(),
+            room: Room::default(),
         }
     }
 
@@ -118,6 +118,11 @@ impl<S> Follower<S> {
     /// When to step again though nothing was told, in nanoseconds since the epoch.
     pub fn due(&self) -> i64 {
         self.due
+    }
+
+    /// Whether what was read last of some source may be a record, unless it goes on before long.
+    pub fn awaits_silence(&self) -> bool {
+        self.sources.values().any(|source| source.silent_since.is_some())
     }
 
     /// How far each source was read: its path, and how many bytes.
@@ -150,6 +155,7 @@ impl<S> Follower<S> {
             self.is_ready.remove(&of);
             self.turn(of, sink, now)?;
         }
+        self.room.shrink();
         Ok(self.state())
     }
 
@@ -168,7 +174,7 @@ impl<S> Follower<S> {
             self.begin_unseen(&path, since, &mut Directories::default(), sink, now);
         }
         let Some(source) = self.sources.get_mut(&of) else { return Ok(()) };
-        match source.turn(sink, &mut self.buffer, false) {
+        match source.turn(sink, &mut self.room, false) {
             Ok(Turn::More) => self.make_ready(of),
             Ok(Turn::AtEnd(_)) if source.is_whole => self.finish(of, sink)?,
             Ok(Turn::AtEnd(left)) => {
@@ -268,11 +274,12 @@ impl<S> Follower<S> {
             (Some(of), Some(at)) if of == at => return Ok(()),
             (Some(of), _) => self.leave(path, of, sink, now)?,
         };
+        let mut met = now;
         if let Some(since) = since {
-            self.begin_unseen(path, since, directories, sink, now);
+            met = self.begin_unseen(path, since, directories, sink, now);
         }
         if metadata.is_some() && !self.current.contains_key(path) {
-            self.begin(path, path, sink, now);
+            self.begin(path, path, sink, met);
         }
         Ok(())
     }
@@ -306,7 +313,15 @@ impl<S> Follower<S> {
         let mut unseen_since = |moment| since = Some(since.map_or(moment, |since| since.min(moment)));
         for Rest { known, mut label } in self.rest.take(path, |rest| !rest.label.finished) {
             let (place, ahead) = resumes(&known);
-            let Some((at, content, metadata)) = self.find(path, &known, &label, directories) else {
+            let found = self.find(path, &known, &label, directories);
+            if let (None, Some(metadata)) = (&found, self.find_shorter(path, &known, &label, directories)) {
+                // It was copied before all was written that was read, and then truncated: all of the copy was read.
+                unseen_since(modified(&metadata));
+                label.finished = true;
+                self.rest.insert(path, Rest { known, label });
+                continue;
+            }
+            let Some((at, content, metadata)) = found else {
                 sink.tell(&format!(
                     "{}: what was read up to byte {place} is neither there nor beside it: what came after that, if anything did, is not in the log",
                     path.display()
@@ -347,7 +362,25 @@ impl<S> Follower<S> {
         })
     }
 
-    /// Begins to read the files beside `path` that were rotated since then, and that nobody has seen.
+    /// Finds a copy of a source that the log has which ends before what was read of it.
+    fn find_shorter(
+        &self,
+        path: &Path,
+        known: &Known,
+        label: &Label,
+        directories: &mut Directories,
+    ) -> Option<Metadata> {
+        let (place, _) = resumes(known);
+        directories.siblings(path).into_iter().find_map(|sibling| {
+            let (mut content, metadata) = Content::open(&sibling.path).ok()?;
+            let is_same = label.is_of(&known.id, &mut content).ok()?;
+            let is_shorter = is_same && place > 0 && content.fill(place - 1, &mut [0]).ok()? == 0;
+            (is_shorter && !self.nodes.contains_key(&sibling.node)).then_some(metadata)
+        })
+    }
+
+    /// Begins to read the files beside `path` that were rotated since then, and that nobody has seen. Returns since when there may be copies of what
+    /// is at the path and nobody has seen either: they are left until that is followed, and truncated.
     fn begin_unseen<T: Sink<Source = S>>(
         &mut self,
         path: &Path,
@@ -355,16 +388,22 @@ impl<S> Follower<S> {
         directories: &mut Directories,
         sink: &mut T,
         now: i64,
-    ) {
+    ) -> i64 {
+        let mut copied = now;
         for sibling in directories.siblings(path) {
-            if sibling.modified >= since && !self.nodes.contains_key(&sibling.node) {
-                self.begin(&sibling.path, path, sink, now);
+            if sibling.modified < since || self.nodes.contains_key(&sibling.node) {
+                continue;
+            }
+            match !self.current.contains_key(path) && begin_alike(path, &sibling.path) {
+                true => copied = copied.min(sibling.modified),
+                false => self.begin(&sibling.path, path, sink, now),
             }
         }
+        copied
     }
 
     /// Begins to read the file `at`, which belongs to `path`, unless it may be a copy of what is known.
-    fn begin<T: Sink<Source = S>>(&mut self, at: &Path, path: &Path, sink: &mut T, now: i64) {
+    fn begin<T: Sink<Source = S>>(&mut self, at: &Path, path: &Path, sink: &mut T, met: i64) {
         let (mut content, metadata) = match Content::open(at) {
             Ok(opened) => opened,
             // It is gone again.
@@ -374,14 +413,26 @@ impl<S> Follower<S> {
         if self.nodes.contains_key(&node(&metadata)) || self.may_be_copy(at, &mut content) {
             return;
         }
+        if !content.is_complete(at) {
+            // What it is made of is still there beside it; one that is followed by itself is looked at again.
+            if at == path {
+                let what = format!(
+                    "{}: it is not a whole compressed file yet, as its name says it is",
+                    at.display()
+                );
+                self.trouble(at, what, sink);
+            }
+            return;
+        }
         let (device, inode) = node(&metadata);
         let label = Label {
             path: path.to_owned(),
             device,
             inode,
-            met: now,
+            met,
             beginning: 0,
             digest: (0, 0),
+            lines: Vec::new(),
             finished: false,
         };
         let id = (self.random)();
@@ -500,7 +551,7 @@ impl<S> Follower<S> {
         } else if source.silent_since.is_some_and(|since| now.saturating_sub(since) >= SILENCE) {
             source.silent_since = None;
             // Whatever else comes of it, the next turn finds.
-            if let Err(Broken::Sink(error)) = source.turn(sink, &mut self.buffer, true) {
+            if let Err(Broken::Sink(error)) = source.turn(sink, &mut self.room, true) {
                 return Err(error);
             }
         }
@@ -553,9 +604,10 @@ impl<S> Follower<S> {
         match copy {
             // A copy is whole before what it is of is truncated.
             Some((Same::GoesOn, content, metadata)) => {
-                (source.label.device, source.label.inode) = node(&metadata);
                 since = modified(&metadata);
-                source.content = content;
+                if let Err(error) = source.adopt(content, node(&metadata)) {
+                    self.trouble(&path, format!("reading the copy of {}: {error}", path.display()), sink);
+                }
                 source.is_whole = true;
                 source.relabel(sink)?;
                 self.insert(source);
@@ -577,14 +629,27 @@ impl<S> Follower<S> {
                 }
             }
         }
-        self.begin_unseen(&path, since, &mut directories, sink, now);
-        self.begin(&path, &path, sink, now);
+        let met = self.begin_unseen(&path, since, &mut directories, sink, now);
+        self.begin(&path, &path, sink, met);
         Ok(())
     }
 }
 
+/// Whether two files begin with the same, as far as both go.
+fn begin_alike(one: &Path, other: &Path) -> bool {
+    let beginning = |path| {
+        let mut first = [0; 4096];
+        let length =
+            Content::open(path).and_then(|(mut content, _)| content.fill(0, &mut first)).unwrap_or(0);
+        (first, length)
+    };
+    let ((first, length), (second, of_other)) = (beginning(one), beginning(other));
+    let both = length.min(of_other);
+    both > 0 && first[..both] == second[..both]
+}
+
 /// Where to read on, and what the log has beyond.
-fn resumes(known: &Known) -> (u64, VecDeque<Range<u64>>) {
+pub(super) fn resumes(known: &Known) -> (u64, VecDeque<Range<u64>>) {
     let mut ahead: VecDeque<_> = known.ranges.iter().cloned().collect();
     let place = match ahead.front() {
         Some(first) if first.start == 0 => ahead.pop_front().map_or(0, |first| first.end),
@@ -594,9 +659,9 @@ fn resumes(known: &Known) -> (u64, VecDeque<Range<u64>>) {
 }
 
 /// Whether this is the content of a source, as far as the log has it.
-fn has_read(known: &Known, label: &Label, content: &mut Content) -> bool {
+pub(super) fn has_read(known: &Known, label: &Label, content: &mut Content) -> bool {
     let (place, _) = resumes(known);
-    let begins = label.begins(&known.id, content).unwrap_or(false);
+    let is_same = label.is_of(&known.id, content).unwrap_or(false);
     // Of what is done with the beginning is enough: nothing more is read of it.
-    begins && (label.finished || label::has_come_to(&known.id, content, place, known.check).unwrap_or(false))
+    is_same && (label.finished || label::has_come_to(&known.id, content, place, known.check).unwrap_or(false))
 }

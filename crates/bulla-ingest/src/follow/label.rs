@@ -17,6 +17,9 @@ pub type SourceId = [u8; 16];
 /// So many bytes at a file's beginning are part of what it is known by, once it has them.
 pub(super) const BEGINNING: usize = 1024;
 
+/// Of so many lines in a file's beginning.
+const LINES: usize = 64;
+
 /// So many bytes before a place are what the place is known by.
 pub(super) const TAIL: usize = 64;
 
@@ -37,6 +40,8 @@ pub struct Label {
     pub beginning: u64,
     /// SipHash-2-4-128 of these under the source's id.
     pub digest: (u64, u64),
+    /// The same of what each of the lines ends in them, 32 bits of it; of 64 lines at most. By these a copy is known that is shorter.
+    pub lines: Vec<u32>,
     /// It was read to its end, and nothing is expected to come.
     pub finished: bool,
 }
@@ -47,9 +52,29 @@ impl Label {
         serde_json::to_vec(self).expect("a label has nothing that JSON has not")
     }
 
-    /// What [`Label::to_bytes`] wrote; `None` of anything else, as a later version may write.
+    /// A label as the log keeps it; `None` of anything else, as a later version may write.
     pub fn parse(bytes: &[u8]) -> Option<Label> {
         serde_json::from_slice(bytes).ok()
+    }
+
+    /// Takes note of a file's beginning, as much as there is.
+    pub(super) fn note(&mut self, id: &SourceId, beginning: &[u8]) {
+        self.beginning = beginning.len() as u64;
+        self.digest = digest(id, beginning);
+        self.lines =
+            line_ends(beginning).take(LINES).map(|end| short_digest(id, &beginning[..end])).collect();
+    }
+
+    /// Whether `content` is what this label is of, as far as it goes: a copy may end before the beginning does, behind a line.
+    pub(super) fn is_of(&self, id: &SourceId, content: &mut Content) -> io::Result<bool> {
+        let mut beginning = [0; BEGINNING];
+        let read = content.fill(0, &mut beginning)?;
+        if read as u64 >= self.beginning {
+            return self.begins(id, content);
+        }
+        let beginning = &beginning[..read];
+        let last = line_ends(beginning).enumerate().last();
+        Ok(last.is_some_and(|(line, end)| self.lines.get(line) == Some(&short_digest(id, &beginning[..end]))))
     }
 
     /// Whether `content` has the beginning that this label is of.
@@ -61,16 +86,29 @@ impl Label {
     }
 }
 
+/// Where lines end.
+fn line_ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place + 1)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "32 bits of it are enough beside what else a copy is known by"
+)]
+fn short_digest(id: &SourceId, beginning: &[u8]) -> u32 {
+    digest(id, beginning).0 as u32
+}
+
 /// The digest of a file's beginning.
-pub(super) fn digest(id: &SourceId, beginning: &[u8]) -> (u64, u64) {
+fn digest(id: &SourceId, beginning: &[u8]) -> (u64, u64) {
     let mut hasher = SipHasher24::new_with_key(id);
     hasher.write(beginning);
     let digest = hasher.finish128();
     (digest.h1, digest.h2)
 }
 
-/// What a place is known by: a digest of the bytes before it, at most [`TAIL`].
-pub(super) fn check(id: &SourceId, tail: &[u8]) -> u64 {
+/// What a place is known by: a digest of some bytes before it, under the source's id; of a file these are 64 at most.
+pub fn check(id: &SourceId, tail: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_key(id);
     hasher.write(tail);
     hasher.finish()

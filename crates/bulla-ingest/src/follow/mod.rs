@@ -18,16 +18,19 @@ mod family;
 mod followed;
 mod follower;
 mod label;
+mod locate;
 mod siblings;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 pub use follower::{Follower, State};
-pub use label::{Label, SourceId};
+pub use label::{Label, SourceId, check};
+pub use locate::{Located, locate};
 
 use crate::convert::Conversion;
 use bulla_text::ParsedEntry;
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,8 +55,29 @@ pub struct Known {
 pub struct At<'a> {
     /// The path by which its source is followed.
     pub path: &'a Path,
-    /// Its first byte, counted from 0, of what the file unpacks to where it is compressed.
+    /// Its first byte, counted from 0, of what the file unpacks to where it is compressed; or the number of a journal's entry.
     pub place: u64,
+    /// What is counted.
+    pub unit: Unit,
+}
+
+/// What places of a source count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes of a file.
+    Byte,
+    /// Entries of a journal.
+    Entry,
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = match self.unit {
+            Unit::Byte => "byte",
+            Unit::Entry => "entry",
+        };
+        write!(f, "{}, {unit} {}", self.path.display(), self.place)
+    }
 }
 
 /// What takes what is read.
@@ -128,8 +152,14 @@ impl Following {
         Ok(Following { patterns: sources.iter().map(pattern).collect::<Result<_, _>>()?, conversion })
     }
 
-    /// Whether a path is one of those that are followed.
-    fn names(&self, path: &Path) -> bool {
+    /// The files that there are of these.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let found = self.patterns.iter().filter_map(|pattern| glob::glob(pattern.as_str()).ok());
+        found.flat_map(|paths| paths.filter_map(Result::ok)).filter(|path| path.is_file()).collect()
+    }
+
+    /// Whether a path, which is absolute, is one of those that are followed.
+    pub fn names(&self, path: &Path) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches_path(path))
     }
 }

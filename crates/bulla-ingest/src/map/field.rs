@@ -143,6 +143,11 @@ impl Assignment {
         self.from = From::Rest(tree);
     }
 
+    /// Whether it is a time by a clock whose zone the map leaves open.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(&self.from, From::Time(_, reading) if reading.is_local())
+    }
+
     pub(super) fn set_local_zone(&mut self, zone: &jiff::tz::TimeZone) {
         if let From::Time(_, reading) = &mut self.from {
             reading.set_local_zone(zone);

@@ -143,6 +143,14 @@ impl Map {
         &self.options
     }
 
+    /// Whether the map says of some clock that its zone is `"local"`.
+    pub fn has_local_clocks(&self) -> bool {
+        self.rules.iter().any(|rule| match &rule.makes {
+            Makes::Entry(assignments) => assignments.iter().any(Assignment::is_local),
+            Makes::Refusal(_) => false,
+        })
+    }
+
     /// Gives the zone of clocks where the map says that it is `"local"`: `UTC`, an offset as `+01:00`, or a name of the system's
     /// database. Without this it is UTC. Whether there is such a zone.
     #[must_use]

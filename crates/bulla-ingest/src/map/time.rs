@@ -97,6 +97,11 @@ impl Reading {
         Err(problem.unwrap_or("is in none of the formats that the map has for it").into())
     }
 
+    /// Whether the map leaves the zone open.
+    pub(super) fn is_local(&self) -> bool {
+        self.is_local
+    }
+
     /// Gives the zone, where the map leaves it open.
     pub(super) fn set_local_zone(&mut self, zone: &TimeZone) {
         if self.is_local {

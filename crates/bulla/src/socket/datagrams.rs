@@ -1,4 +1,4 @@
-//! The datagram socket: each datagram is a batch, and nothing is acknowledged.
+//! Datagram sockets: each datagram is a batch, or at another socket one record, and nothing is acknowledged.
 //!
 //! A sender that blocks waits while the socket is full. What the kernel has taken is lost only with the process that has the log
 //! open, and what that has staged with it as well: a sender learns of neither.
@@ -23,19 +23,33 @@ const QUEUED: usize = 4096;
 /// The wait after a datagram could not be received.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// What a datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    Batch,
+    /// A record, with whatever line end or zero byte its sender put behind it.
+    Record,
+}
+
 /// What takes datagrams.
 pub(super) struct Datagrams {
     service: Arc<Service>,
     producer: Producer,
+    holds: Holds,
     /// Datagrams so far.
     number: u64,
 }
 
 impl Datagrams {
-    pub(super) fn new(service: &Arc<Service>, socket: &OwnedFd, producer: Producer) -> Result<Self> {
+    pub(super) fn new(
+        service: &Arc<Service>,
+        socket: &OwnedFd,
+        producer: Producer,
+        holds: Holds,
+    ) -> Result<Self> {
         let failed = |error: Errno| Error::io("having the kernel say who sends datagrams", error.into());
         set_socket_passcred(socket, true).map_err(failed)?;
-        Ok(Datagrams { service: service.clone(), producer, number: 0 })
+        Ok(Datagrams { service: service.clone(), producer, holds, number: 0 })
     }
 
     /// Appends what comes until the log listens no more, and what has come by then.
@@ -79,7 +93,15 @@ impl Datagrams {
             Some(peer) => {
                 let mut told = Acknowledgement { batch: self.number, ..Acknowledgement::default() };
                 let body = &buffer[..received.bytes];
-                if let Err(error) = self.service.append(body, peer, &mut self.producer, &mut told) {
+                let appended = match self.holds {
+                    Holds::Batch => self.service.append(body, peer, &mut self.producer, &mut told),
+                    Holds::Record => {
+                        let length = body.iter().rposition(|byte| !b"\0\r\n".contains(byte));
+                        let record = &body[..length.map_or(0, |last| last + 1)];
+                        self.service.append_record(record, peer, &mut self.producer, &mut told)
+                    }
+                };
+                if let Err(error) = appended {
                     self.refuse(peer, &error.to_string());
                 }
             }

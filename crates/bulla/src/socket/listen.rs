@@ -1,7 +1,7 @@
 //! [`Listen`] and [`Listening`]: the side of the process that has the log open.
 #![expect(clippy::disallowed_methods, reason = "a thread for each socket")]
 
-use super::datagrams;
+use super::datagrams::{Datagrams, Holds};
 use super::intake::{AsSent, Counters, Counts, Intake};
 use super::listener::Listener;
 use super::serve::Service;
@@ -48,6 +48,7 @@ const MODE: u32 = 0o600;
 pub struct Listen {
     stream: Option<PathBuf>,
     datagrams: Option<PathBuf>,
+    records: Option<PathBuf>,
     mode: u32,
     pub(super) clients: usize,
     pub(super) peer_is_actor: bool,
@@ -57,7 +58,15 @@ pub struct Listen {
 impl Default for Listen {
     fn default() -> Self {
         let intake = Arc::new(AsSent);
-        Listen { stream: None, datagrams: None, mode: MODE, clients: CLIENTS, peer_is_actor: false, intake }
+        Listen {
+            stream: None,
+            datagrams: None,
+            records: None,
+            mode: MODE,
+            clients: CLIENTS,
+            peer_is_actor: false,
+            intake,
+        }
     }
 }
 
@@ -71,6 +80,13 @@ impl Listen {
     /// Takes batches at `path`, each in a datagram, and acknowledges none.
     pub fn datagrams(mut self, path: impl AsRef<Path>) -> Self {
         self.datagrams = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Takes records at `path`, each in a datagram that is nothing else, as programs send them to `/dev/log`: what [`Intake::parse`] makes of
+    /// one is an entry. None is acknowledged.
+    pub fn records(mut self, path: impl AsRef<Path>) -> Self {
+        self.records = Some(path.as_ref().to_owned());
         self
     }
 
@@ -104,7 +120,7 @@ impl Listen {
     /// `Invalid` for a mode or number out of range, for no socket at all, and where something else lies at a path; `Locked`
     /// where somebody listens there; else `Unavailable`.
     pub fn start(self, log: &Log) -> Result<Listening> {
-        if self.stream.is_none() && self.datagrams.is_none() {
+        if self.stream.is_none() && self.datagrams.is_none() && self.records.is_none() {
             return Err(Error::invalid("there is no socket to listen at"));
         }
         if self.mode > 0o777 {
@@ -118,6 +134,7 @@ impl Listen {
         };
         let stream = bind(&self.stream, SocketType::STREAM)?;
         let datagrams = bind(&self.datagrams, SocketType::DGRAM)?;
+        let records = bind(&self.records, SocketType::DGRAM)?;
         let failed = |error| Error::io("starting to listen", error);
         let stop = Arc::new(Stop::new().map_err(failed)?);
         let counters = Arc::new(Counters::default());
@@ -137,8 +154,9 @@ impl Listen {
             counters,
             large: Arc::default(),
         });
-        if let Some(listener) = datagrams {
-            let from = datagrams::Datagrams::new(&service, &listener.socket, log.producer()?)?;
+        for (listener, holds) in [(datagrams, Holds::Batch), (records, Holds::Record)] {
+            let Some(listener) = listener else { continue };
+            let from = Datagrams::new(&service, &listener.socket, log.producer()?, holds)?;
             listening.run("bulla-datagrams", listener, move |socket| from.receive(socket)).map_err(failed)?;
         }
         if let Some(listener) = stream {
@@ -151,8 +169,8 @@ impl Listen {
 
 impl fmt::Debug for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Listen { stream, datagrams, mode, clients, .. } = self;
-        write!(f, "Listen({stream:?}, {datagrams:?}, {mode:o}, {clients} clients)")
+        let Listen { stream, datagrams, records, mode, clients, .. } = self;
+        write!(f, "Listen({stream:?}, {datagrams:?}, {records:?}, {mode:o}, {clients} clients)")
     }
 }
 

@@ -177,6 +177,26 @@ impl Service {
         appended
     }
 
+    /// Appends a record that a datagram has, and says what became of it.
+    ///
+    /// # Errors
+    /// The log's, where that takes nothing more.
+    pub(super) fn append_record(
+        &self,
+        record: &[u8],
+        peer: Peer,
+        producer: &mut Producer,
+        acknowledgement: &mut Acknowledgement,
+    ) -> Result<()> {
+        let actor = self.peer_is_actor.then(|| format!("uid:{}", peer.user));
+        let parsed = self.intake.parse(record);
+        let read = parsed.as_ref().map(|parsed| parsed.entry()).map_err(Clone::clone);
+        let mut taking = Taking { service: self, peer, actor: actor.as_deref(), producer, acknowledgement };
+        let appended = taking.take(1, read, Some(record));
+        count(&self.counters.accepted, acknowledgement.accepted);
+        appended
+    }
+
     fn append_each(
         &self,
         form: Form,

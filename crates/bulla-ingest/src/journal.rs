@@ -1,0 +1,426 @@
+//! journald's entries, read exactly once, through `journalctl`, whose options and export format are stable (systemd's "Interface Portability
+//! and Stability").
+//!
+//! journald numbers entries: a *sequence* has an id, and in it each entry a number (`s` and `i` of a cursor). A sequence, as far as a filter lets
+//! see it, is a source like a file is one ([`follow`](crate::follow)): a place is the number of the next entry, the check of an entry the time at which
+//! journald got it (`t`). These make the cursor with which `journalctl` goes on. Nearly always there is one sequence; where there are several, as in a directory
+//! of many machines' journals, reading begins again where the one ends that is the furthest behind, and passes over what the log has of the others.
+#![expect(clippy::disallowed_methods, reason = "it runs journalctl")]
+
+use crate::convert::{Conversion, Converted, Converter};
+use crate::follow::{At, Known, Sink, SourceId, Unit};
+use crate::format::Format;
+use crate::framing::{Framing, Next};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+/// So many bytes are read in a step, unless an entry is longer.
+const TURN: usize = 256 * 1024;
+
+/// The pauses before `journalctl` is started again, in nanoseconds: the first one, which doubles, and the longest.
+const PAUSES: (i64, i64) = (1_000_000_000, 60_000_000_000);
+
+/// Which entries of which journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journal {
+    /// As it was asked for, which names the source.
+    name: String,
+    /// What tells `journalctl`.
+    arguments: Vec<String>,
+}
+
+impl Journal {
+    /// `journal:` is the machine's whole journal, `journal:UNIT` what it has of a unit, `journal:/PATH` a file or directory of journals; `None`
+    /// of anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let what = text.strip_prefix("journal:")?;
+        let arguments = match what {
+            "" => Vec::new(),
+            path if path.starts_with('/') => {
+                let kind = if Path::new(path).is_dir() { "--directory" } else { "--file" };
+                vec![format!("{kind}={path}")]
+            }
+            unit => vec![format!("--unit={unit}")],
+        };
+        Some(Journal { name: text.to_owned(), arguments })
+    }
+}
+
+/// By what a sequence is known again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournalLabel {
+    /// What was asked for.
+    pub journal: String,
+    /// The sequence's id, as cursors have it.
+    pub sequence: String,
+    /// The number of the first entry that was read of it.
+    pub first: u64,
+}
+
+impl JournalLabel {
+    /// `None` of the label of any other source.
+    pub fn parse(label: &[u8]) -> Option<Self> {
+        serde_json::from_slice(label).ok()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a label has nothing that JSON has not")
+    }
+}
+
+/// A sequence of entries.
+struct Sequence<S> {
+    id: SourceId,
+    label: JournalLabel,
+    handle: Option<S>,
+    /// Where the range of the last entry that was taken ends.
+    claimed: u64,
+    /// What the log has of it.
+    held: Vec<Range<u64>>,
+}
+
+/// Where an entry stands, as its cursor says.
+#[derive(Debug, PartialEq, Eq)]
+struct Cursor<'a> {
+    sequence: &'a str,
+    number: u64,
+    /// When journald got it, in microseconds since the epoch.
+    time: u64,
+}
+
+impl<'a> Cursor<'a> {
+    /// The cursor of a record, with which it begins.
+    fn of(record: &'a [u8]) -> Option<Self> {
+        let line = record.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"__CURSOR="))?;
+        let part = |name: &str| {
+            let parts = std::str::from_utf8(line).ok()?.split(';');
+            parts
+                .filter_map(|part| part.split_once('='))
+                .find_map(|(of, value)| (of == name).then_some(value))
+        };
+        let number = |name| u64::from_str_radix(part(name)?, 16).ok();
+        Some(Cursor {
+            sequence: part("s")?,
+            number: number("i").filter(|number| *number < u64::MAX)?,
+            time: number("t")?,
+        })
+    }
+
+    fn to_text(&self) -> String {
+        format!("s={};i={:x};t={:x}", self.sequence, self.number, self.time)
+    }
+}
+
+/// See the module.
+pub struct JournalFollower<S> {
+    journal: Journal,
+    converter: Converter,
+    framing: Framing,
+    random: Box<dyn FnMut() -> SourceId + Send>,
+    sequences: HashMap<String, Sequence<S>>,
+    /// Behind which entry to go on; `None` at the beginning.
+    behind: Option<String>,
+    /// Whether what there is is all that is read.
+    once: bool,
+    child: Option<(Child, ChildStdout)>,
+    unread: Vec<u8>,
+    /// When to start `journalctl` again, and the pause after that.
+    restart: (i64, i64),
+    ended: bool,
+    /// Why it ended where no more is to be read.
+    failure: Option<String>,
+}
+
+impl<S> JournalFollower<S> {
+    /// Follows a journal, where the log has these sources; `once`: what there is, and no more. `random` gives ids, none of them twice.
+    ///
+    /// # Errors
+    /// That the conversion is not one of journald's export format.
+    pub fn new(
+        journal: Journal,
+        conversion: &Arc<Conversion>,
+        known: &[Known],
+        random: Box<dyn FnMut() -> SourceId + Send>,
+        once: bool,
+    ) -> Result<Self, String> {
+        match &**conversion {
+            Conversion::Mapped(map) if map.format() == Format::JournalExport => {}
+            _ => {
+                return Err(format!(
+                    "{} is read in journald's export format: give --format journal-export, or a map of that format",
+                    journal.name
+                ));
+            }
+        }
+        let converter = Converter::new(conversion);
+        let mut sequences = HashMap::new();
+        let mut behind = None::<(u64, String)>;
+        for known in known {
+            let Some(label) = JournalLabel::parse(&known.label).filter(|label| label.journal == journal.name)
+            else {
+                continue;
+            };
+            let first = known.ranges.first().filter(|first| first.start == label.first);
+            let claimed = first.map_or(label.first, |first| first.end);
+            // Without its first entry reading begins again at the beginning.
+            let at = first.map_or((0, String::new()), |first| {
+                let last = Cursor { sequence: &label.sequence, number: first.end - 1, time: known.check };
+                (known.check, last.to_text())
+            });
+            behind = Some(behind.map_or_else(|| at.clone(), |behind| behind.min(at.clone())));
+            let held = known.ranges.clone();
+            sequences.insert(
+                label.sequence.clone(),
+                Sequence { id: known.id, label, handle: None, claimed, held },
+            );
+        }
+        Ok(JournalFollower {
+            journal,
+            framing: converter.framing(),
+            converter,
+            random,
+            sequences,
+            behind: behind.map(|(_, cursor)| cursor).filter(|cursor| !cursor.is_empty()),
+            once,
+            child: None,
+            unread: Vec::new(),
+            restart: (i64::MIN, PAUSES.0),
+            ended: false,
+            failure: None,
+        })
+    }
+
+    /// What becomes readable when there is more.
+    pub fn wakes(&self) -> Option<BorrowedFd<'_>> {
+        self.child.as_ref().map(|(_, output)| output.as_fd())
+    }
+
+    /// When to step again though nothing is readable, in nanoseconds since the epoch.
+    pub fn due(&self) -> i64 {
+        if self.child.is_none() && !self.ended { self.restart.0 } else { i64::MAX }
+    }
+
+    /// Whether all was read that there was, where no more is to be.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Why it ended before all was read, where no more is to be.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Reads a little. Returns whether there may be more to read at once.
+    ///
+    /// # Errors
+    /// Those of the sink. The follower is of no more use then.
+    pub fn step<T: Sink<Source = S>>(&mut self, sink: &mut T) -> Result<bool, T::Error> {
+        let now = sink.now();
+        if self.child.is_none() {
+            if self.ended || now < self.restart.0 {
+                return Ok(false);
+            }
+            if let Err(error) = self.start() {
+                let why = match error.kind() {
+                    io::ErrorKind::NotFound => {
+                        "journalctl is not here; it comes with systemd (Debian: systemd)".to_owned()
+                    }
+                    _ => format!("running journalctl: {error}"),
+                };
+                self.fail(&why, sink, now);
+                return Ok(false);
+            }
+        }
+        let Some((_, output)) = &mut self.child else { return Ok(false) };
+        let before = self.unread.len();
+        self.unread.resize(before + TURN, 0);
+        let read = output.read(&mut self.unread[before..]);
+        self.unread.truncate(before + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => {
+                self.give(true, sink)?;
+                self.finish(sink, now);
+                Ok(false)
+            }
+            Ok(read) => {
+                self.restart.1 = PAUSES.0;
+                self.give(false, sink)?;
+                Ok(read == TURN)
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(false)
+            }
+            Err(error) => {
+                self.fail(&format!("reading what journalctl says: {error}"), sink, now);
+                Ok(false)
+            }
+        }
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        let mut command = Command::new("journalctl");
+        command.args(["--output=export", "--quiet", "--no-pager", "--all"]).args(&self.journal.arguments);
+        if !self.once {
+            command.args(["--follow", "--no-tail"]);
+        }
+        if let Some(cursor) = &self.behind {
+            command.arg(format!("--after-cursor={cursor}"));
+        }
+        // A group of its own: what a terminal tells to end is whoever follows, which ends it.
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0).spawn()?;
+        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        rustix::io::ioctl_fionbio(&output, true)?;
+        self.framing = self.converter.framing();
+        self.unread.clear();
+        self.child = Some((child, output));
+        Ok(())
+    }
+
+    /// `journalctl` has ended.
+    fn finish<T: Sink<Source = S>>(&mut self, sink: &mut T, now: i64) {
+        let Some((mut child, _)) = self.child.take() else { return };
+        match child.wait() {
+            Ok(status) if status.success() && self.once => self.ended = true,
+            Ok(status) => self.fail(&format!("journalctl ended ({status})"), sink, now),
+            Err(error) => self.fail(&format!("waiting for journalctl: {error}"), sink, now),
+        }
+    }
+
+    fn fail<T: Sink<Source = S>>(&mut self, why: &str, sink: &mut T, now: i64) {
+        let pause = self.restart.1;
+        let why = format!("{}: {why}", self.journal.name);
+        match self.once {
+            true => (self.ended, self.failure) = (true, Some(why)),
+            false if pause == PAUSES.0 => sink.tell(&format!("{why}; it is tried again")),
+            false => {}
+        }
+        self.stop();
+        self.restart = (now.saturating_add(pause), (2 * pause).min(PAUSES.1));
+    }
+
+    fn stop(&mut self) {
+        if let Some((mut child, _)) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Gives the sink the records that were read whole.
+    fn give<T: Sink<Source = S>>(&mut self, ends: bool, sink: &mut T) -> Result<(), T::Error> {
+        let unread = std::mem::take(&mut self.unread);
+        let mut used = 0;
+        loop {
+            let rest = &unread[used..];
+            match self.framing.next(rest, ends) {
+                Next::More => break,
+                Next::Passed { consumed } => used += consumed,
+                Next::Record { consumed, content } => {
+                    self.take(&rest[content], sink)?;
+                    used += consumed;
+                }
+                Next::Refused { consumed, reason } => {
+                    let at = At { path: Path::new(&self.journal.name), place: 0, unit: Unit::Entry };
+                    sink.refuse(at, &reason.to_string(), None)?;
+                    used += consumed;
+                }
+            }
+        }
+        self.unread = unread;
+        self.unread.drain(..used);
+        Ok(())
+    }
+
+    fn take<T: Sink<Source = S>>(&mut self, record: &[u8], sink: &mut T) -> Result<(), T::Error> {
+        let path = Path::new(&self.journal.name);
+        let Some(cursor) = Cursor::of(record) else {
+            let at = At { path, place: 0, unit: Unit::Entry };
+            return sink.refuse(at, "it has no cursor that says its sequence, number and time", Some(record));
+        };
+        let (number, check) = (cursor.number, cursor.time);
+        self.behind = Some(cursor.to_text());
+        let sequence = match self.sequences.get_mut(cursor.sequence) {
+            Some(sequence) => sequence,
+            None => {
+                let sequence = cursor.sequence.to_owned();
+                let label = JournalLabel {
+                    journal: self.journal.name.clone(),
+                    sequence: sequence.clone(),
+                    first: number,
+                };
+                let (id, claimed) = ((self.random)(), number);
+                let new = Sequence { id, label, handle: None, claimed, held: Vec::new() };
+                self.sequences.entry(sequence).or_insert(new)
+            }
+        };
+        // Entries of a sequence come in its order, unless reading began again.
+        if sequence.held.iter().any(|held| held.contains(&number)) {
+            sequence.claimed = sequence.claimed.max(number + 1);
+            return Ok(());
+        }
+        let at = At { path, place: number, unit: Unit::Entry };
+        let entry = match self.converter.convert(record, sink.now()) {
+            Converted::Entry(entry) => entry,
+            Converted::Nothing => return Ok(()),
+            Converted::Refused(reason) => return sink.refuse(at, &reason, Some(record)),
+        };
+        let handle = match &sequence.handle {
+            Some(handle) => handle,
+            None => sequence.handle.insert(sink.source(&sequence.id, &sequence.label.to_bytes())?),
+        };
+        // Behind what the log has already, ranges begin anew.
+        let start = sequence.claimed.min(number);
+        match sink.append(at, &entry, handle, (start..number + 1, check))? {
+            Ok(()) => {
+                sequence.claimed = number + 1;
+                Ok(())
+            }
+            Err(reason) => sink.refuse(at, &reason, Some(record)),
+        }
+    }
+}
+
+impl<S> Drop for JournalFollower<S> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_becomes_options_of_journalctl() {
+        let arguments = |text: &str| Journal::parse(text).map(|journal| journal.arguments.join(" "));
+        assert_eq!(arguments("journal:").as_deref(), Some(""));
+        assert_eq!(arguments("journal:ssh.service").as_deref(), Some("--unit=ssh.service"));
+        assert_eq!(arguments("journal:/no/such.journal").as_deref(), Some("--file=/no/such.journal"));
+        assert_eq!(arguments("journal:/").as_deref(), Some("--directory=/"));
+        assert_eq!(arguments("/var/log/journal"), None);
+    }
+
+    #[test]
+    fn a_cursor_is_read_and_written_as_journalctl_does() {
+        let record = b"__CURSOR=s=0f1a;i=13;b=07;m=4a38;t=6447d4c2f1638;x=359a\n__REALTIME_TIMESTAMP=1764154800019000\n";
+        let cursor = Cursor::of(record).unwrap();
+        assert_eq!(cursor, Cursor { sequence: "0f1a", number: 0x13, time: 1_764_154_800_019_000 });
+        assert_eq!(cursor.to_text(), "s=0f1a;i=13;t=6447d4c2f1638");
+        for none in [
+            "",
+            "MESSAGE=a",
+            "__CURSOR=i=1;t=2",
+            "__CURSOR=s=a;i=x;t=2",
+            "__CURSOR=s=a;i=ffffffffffffffff;t=2",
+        ] {
+            assert_eq!(Cursor::of(none.as_bytes()), None, "{none}");
+        }
+    }
+}
