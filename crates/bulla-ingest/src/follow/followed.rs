@@ -387,10 +387,4 @@ impl<S> Followed<S> {
             false => Same::No,
         })
     }
-
-    /// Whether this content ends where the source's does.
-    pub(super) fn ends_as(&self, content: &mut Content) -> io::Result<bool> {
-        let length = self.content.metadata()?.len();
-        Ok(content.fill(length, &mut [0])? == 0)
-    }
 }

@@ -313,8 +313,19 @@ impl<S> Follower<S> {
         let mut unseen_since = |moment| since = Some(since.map_or(moment, |since| since.min(moment)));
         for Rest { known, mut label } in self.rest.take(path, |rest| !rest.label.finished) {
             let (place, ahead) = resumes(&known);
-            let found = self.find(path, &known, &label, directories);
-            if let (None, Some(metadata)) = (&found, self.find_shorter(path, &known, &label, directories)) {
+            let (found, is_sure) =
+                directories.settle(path, |directories| self.find(path, &known, &label, directories));
+            if !is_sure {
+                // It is looked for again.
+                unseen_since(label.met);
+                self.rest.insert(path, Rest { known, label });
+                continue;
+            }
+            let shorter = match found {
+                None => self.find_shorter(path, &known, &label, directories),
+                Some(_) => None,
+            };
+            if let Some(metadata) = shorter {
                 // It was copied before all was written that was read, and then truncated: all of the copy was read.
                 unseen_since(modified(&metadata));
                 label.finished = true;
@@ -390,15 +401,18 @@ impl<S> Follower<S> {
         now: i64,
     ) -> i64 {
         let mut copied = now;
-        for sibling in directories.siblings(path) {
-            if sibling.modified < since || self.nodes.contains_key(&sibling.node) {
-                continue;
+        directories.settle(path, |directories| {
+            for sibling in directories.siblings(path) {
+                if sibling.modified < since || self.nodes.contains_key(&sibling.node) {
+                    continue;
+                }
+                match !self.current.contains_key(path) && begin_alike(path, &sibling.path) {
+                    true => copied = copied.min(sibling.modified),
+                    false => self.begin(&sibling.path, path, sink, now),
+                }
             }
-            match !self.current.contains_key(path) && begin_alike(path, &sibling.path) {
-                true => copied = copied.min(sibling.modified),
-                false => self.begin(&sibling.path, path, sink, now),
-            }
-        }
+            None::<()>
+        });
         copied
     }
 
@@ -464,10 +478,8 @@ impl<S> Follower<S> {
                     let both = source.content.fill(0, &mut other).unwrap_or(0).min(length);
                     same != Same::No || both > 0 && other[..both] == first[..both]
                 }
-                // Of a file that was renamed nobody makes a copy but a compressed one.
-                false => {
-                    same == Same::GoesOn && content.is_packed() && source.ends_as(content).unwrap_or(false)
-                }
+                // Of a file that was renamed nobody makes a copy but a compressed one; what was written to it after that is not in there.
+                false => same != Same::No && content.is_packed(),
             };
             if is_copy {
                 return true;
@@ -575,17 +587,19 @@ impl<S> Follower<S> {
 
     /// Forgets the sources of this path that are done with and whose content is nowhere any more: nothing could be taken for them.
     fn forget_gone<T: Sink<Source = S>>(&mut self, path: &Path, sink: &mut T) {
-        let mut places: Vec<_> =
-            Directories::default().siblings(path).into_iter().map(|sibling| sibling.path).collect();
-        places.push(path.to_owned());
+        let mut directories = Directories::default();
         for rest in self.rest.take(path, |rest| rest.label.finished) {
-            let is_there = |at: &PathBuf| {
+            let is_it = |at: &Path| {
                 Content::open(at)
                     .is_ok_and(|(mut content, _)| has_read(&rest.known, &rest.label, &mut content))
             };
-            match places.iter().any(is_there) {
-                true => self.rest.insert(path, rest),
-                false => sink.forget(&rest.known.id),
+            let found = directories.settle(path, |directories| {
+                let siblings = directories.siblings(path);
+                (is_it(path) || siblings.iter().any(|sibling| is_it(&sibling.path))).then_some(())
+            });
+            match found {
+                (None, true) => sink.forget(&rest.known.id),
+                _ => self.rest.insert(path, rest),
             }
         }
     }
@@ -596,10 +610,13 @@ impl<S> Follower<S> {
         let path = source.label.path.clone();
         let mut directories = Directories::default();
         let mut since = source.label.met;
-        let copy = directories.siblings(&path).into_iter().rev().find_map(|sibling| {
-            let (mut content, metadata) = Content::open(&sibling.path).ok()?;
-            let same = source.compare(&mut content).unwrap_or(Same::No);
-            (same != Same::No && !self.nodes.contains_key(&sibling.node)).then_some((same, content, metadata))
+        let (copy, _) = directories.settle(&path, |directories| {
+            directories.siblings(&path).into_iter().rev().find_map(|sibling| {
+                let (mut content, metadata) = Content::open(&sibling.path).ok()?;
+                let same = source.compare(&mut content).unwrap_or(Same::No);
+                let is_new = !self.nodes.contains_key(&sibling.node);
+                (same != Same::No && is_new).then_some((same, content, metadata))
+            })
         });
         match copy {
             // A copy is whole before what it is of is truncated.

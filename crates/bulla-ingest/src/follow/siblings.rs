@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// Such a file.
 #[derive(Clone, Debug)]
@@ -17,11 +18,45 @@ pub(super) struct Sibling {
     pub(super) modified: i64,
 }
 
-/// The names in directories, each of which is read once.
+/// What is in directories, each of which is read once, unless it is asked whether it has changed.
 #[derive(Default)]
-pub(super) struct Directories {
-    /// Sorted.
-    names: HashMap<PathBuf, Vec<OsString>>,
+pub(super) struct Directories(HashMap<PathBuf, Listing>);
+
+/// What was in a directory.
+#[derive(Debug)]
+struct Listing {
+    /// Names and inodes, sorted.
+    names: Vec<(OsString, u64)>,
+    /// When the directory was changed last; `None` where that cannot be known.
+    changed: Option<SystemTime>,
+    read: SystemTime,
+}
+
+/// The clock of a file system may stand still for so long.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A directory is read so often, while it changes, before what is looked for in it is given up for now.
+const TRIES: usize = 50;
+
+impl Listing {
+    fn read(directory: &Path) -> Self {
+        let (changed, read) = (changed(directory), SystemTime::now());
+        // A directory that cannot be read has nothing that could be read there.
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries.map(|entry| (entry.file_name(), entry.ino())).collect();
+        names.sort_unstable();
+        Listing { names, changed, read }
+    }
+
+    /// Whether the directory is surely as it was when it was read.
+    fn is_current(&self, directory: &Path) -> bool {
+        let is_old = |changed| self.read.duration_since(changed).is_ok_and(|age| age > TICK);
+        self.changed.is_some_and(is_old) && self.changed == changed(directory)
+    }
+}
+
+fn changed(directory: &Path) -> Option<SystemTime> {
+    fs::metadata(directory).and_then(|metadata| metadata.modified()).ok()
 }
 
 impl Directories {
@@ -29,21 +64,50 @@ impl Directories {
     /// `app.log-20261126.gz`, `app.1.log` beside `app.log`. In the order of their last change.
     pub(super) fn siblings(&mut self, path: &Path) -> Vec<Sibling> {
         let directory = directory_of(path);
-        let names = self.names.entry(directory.to_owned()).or_insert_with(|| {
-            // A directory that cannot be read has nothing that could be read there.
-            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-            let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
-            names.sort_unstable();
-            names
-        });
+        let listing = self.0.entry(directory.to_owned()).or_insert_with(|| Listing::read(directory));
         let Some(name) = path.file_name() else { return Vec::new() };
         let stem = stem(name.as_bytes());
-        let first = names.partition_point(|of| of.as_bytes() < stem);
-        let of_stem = names[first..].iter().take_while(|of| of.as_bytes().starts_with(stem));
+        let first = listing.names.partition_point(|(of, _)| of.as_bytes() < stem);
+        let names = listing.names[first..].iter().map(|(of, _)| of);
+        let of_stem = names.take_while(|of| of.as_bytes().starts_with(stem));
         let rotated = of_stem.filter(|of| *of != name && is_rotated(name.as_bytes(), of.as_bytes()));
         let mut siblings: Vec<_> = rotated.filter_map(|of| Sibling::find(directory.join(of))).collect();
         siblings.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
         siblings
+    }
+}
+
+impl Directories {
+    /// Whether the directory of `path` is not as it was when it was read. From now on it is as it is.
+    pub(super) fn has_changed(&mut self, path: &Path) -> bool {
+        let directory = directory_of(path);
+        match self.0.get(directory) {
+            Some(before) if before.is_current(directory) => false,
+            _ => {
+                let now = Listing::read(directory);
+                let is_same = self.0.get(directory).is_some_and(|before| before.names == now.names);
+                self.0.insert(directory.to_owned(), now);
+                !is_same
+            }
+        }
+    }
+
+    /// What `find` finds, which is asked again while the directory of `path` changes: files that are renamed meanwhile may be seen under no name.
+    /// And whether that can be relied upon.
+    pub(super) fn settle<T>(
+        &mut self,
+        path: &Path,
+        mut find: impl FnMut(&mut Self) -> Option<T>,
+    ) -> (Option<T>, bool) {
+        for _ in 0..TRIES {
+            if let Some(found) = find(self) {
+                return (Some(found), true);
+            }
+            if !self.has_changed(path) {
+                return (None, true);
+            }
+        }
+        (None, false)
     }
 }
 

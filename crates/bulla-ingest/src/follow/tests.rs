@@ -388,6 +388,32 @@ fn what_is_being_compressed_is_not_read_again() {
 }
 
 #[test]
+fn what_was_written_to_a_file_after_it_was_compressed_is_in_it_alone() {
+    for kills in [false, true] {
+        let mut world = World::new(&["app.log"]);
+        world.write(300);
+        world.catch_up();
+        let old = world.file.try_clone().unwrap();
+        world.rename();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&fs::read(world.path("app.log.1")).unwrap()).unwrap();
+        let new = std::mem::replace(&mut world.file, old);
+        world.write(5);
+        world.file = new;
+        world.step();
+        world.catch_up();
+        fs::write(world.path("app.log.1.gz"), packed.finish().unwrap()).unwrap();
+        fs::remove_file(world.path("app.log.1")).unwrap();
+        if kills {
+            world.kill(0, None);
+        }
+        world.write(5);
+        world.catch_up();
+        world.check();
+    }
+}
+
+#[test]
 fn a_truncation_without_a_copy_is_told() {
     let mut world = World::new(&["app.log"]);
     world.write(10);
