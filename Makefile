@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-proxy torture sweep fuzz corpus interop interop-follow interop-proxy spark vectors setup clean
+.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-follow bench-proxy torture sweep fuzz corpus interop interop-follow interop-proxy spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -94,6 +94,11 @@ bench-proxy: setup
 	cargo build --quiet --release $(PACKAGES)
 	cargo run --quiet --release -p bulla-bench -- proxy --commands 12000 --seconds 1 --rounds 3 --place target
 	cargo run --quiet --release -p bulla-bench -- gdprbench --rounds 1 --place target
+
+## What following files costs: beside a pipe, live, and with ten thousand files. INPUT=path is an access log.
+bench-follow:
+	cargo build --quiet --release --package bulla-cli
+	python3 -B scripts/bench-follow.py target/release/bulla $(or $(INPUT),vectors/access/access.log)
 
 # Of the first five that follow, all but the suites of others are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
 
