@@ -199,7 +199,9 @@ impl Into<'_> {
         let journal =
             |of| JournalFollower::new(of, &conversion, &known, ids()?, append.once).map_err(Failure::usage);
         let mut journals = journals.into_iter().map(journal).collect::<Result<Vec<_>, _>>()?;
-        let following = Following::new(&paths, conversion).map_err(Failure::usage)?;
+        let own = [append.place.directory(), append.place.keys()];
+        let own = own.iter().filter_map(|directory| std::fs::canonicalize(directory).ok()).collect();
+        let following = Following::new(&paths, conversion).map_err(Failure::usage)?.without(own);
         raise_open_files();
         let mut follower = Follower::new(following, known.clone(), ids()?);
         let watch = self.log.watch();

@@ -207,6 +207,15 @@ fn several_sources_and_those_that_come_later_are_followed_each_once() {
 }
 
 #[test]
+fn the_log_itself_is_not_followed_into_itself() {
+    let place = Place::new();
+    place.write("a.log", b"a\n");
+    let all = place.path("**").join("*").into_os_string().into_string().unwrap();
+    let ran = place.append(&["--follow", "--once", "--format", "raw", &all], b"").exits(exit::DONE);
+    assert_eq!(ran.out, "1 accepted, 0 refused, 1 committed, of 1 source\n");
+}
+
+#[test]
 fn refused_records_are_told_with_their_place_and_kept() {
     let place = Place::new();
     let log = place.write("app.log", b"{\"operation\":\"a\"}\nbad\n{\"operation\":\"b\"}\nworse\n");

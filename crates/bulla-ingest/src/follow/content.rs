@@ -1,9 +1,10 @@
 //! What a file holds: as it stands there, or unpacked where it is compressed.
 
 use crate::framing::{self, Unpacked};
-use std::fs::{File, Metadata};
+use rustix::fs::OFlags;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The device and inode of a file.
@@ -32,7 +33,9 @@ pub(super) struct Packed {
 impl Content {
     /// Opens a file for reading, and says what it is.
     pub(super) fn open(path: &Path) -> io::Result<(Self, Metadata)> {
-        let file = File::open(path)?;
+        // A pipe that has come in the place of a file is not waited for.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));

@@ -219,10 +219,18 @@ impl<S> Follower<S> {
 
     /// The paths that there are, those that there were, and those of which the log has more than is there.
     fn paths<T: Sink<Source = S>>(&mut self, sink: &mut T) -> Vec<PathBuf> {
-        let mut paths = Vec::new();
+        let (mut paths, mut left_out) = (Vec::new(), HashMap::new());
         for pattern in self.following.patterns.clone() {
             match glob::glob(pattern.as_str()) {
-                Ok(found) => paths.extend(found.filter_map(Result::ok)),
+                Ok(found) => {
+                    let found = found.filter_map(Result::ok);
+                    // Each directory is looked at once, however many files are in it.
+                    paths.extend(found.filter(|path| {
+                        let directory = directory_of(path).to_owned();
+                        let leaves_out = |directory: &PathBuf| self.following.leaves_out(directory);
+                        !*left_out.entry(directory).or_insert_with_key(leaves_out)
+                    }));
+                }
                 Err(error) => self.trouble(Path::new(pattern.as_str()), format!("{pattern}: {error}"), sink),
             }
         }

@@ -30,6 +30,7 @@ pub use locate::{Located, locate};
 
 use crate::convert::Conversion;
 use bulla_text::ParsedEntry;
+use siblings::directory_of;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -132,6 +133,8 @@ pub trait Sink {
 pub struct Following {
     /// Paths, and patterns of paths (`*`, `?`, `[…]`, `**`), as absolute ones.
     patterns: Vec<glob::Pattern>,
+    /// Directories of which nothing is followed.
+    without: Vec<PathBuf>,
     conversion: Arc<Conversion>,
 }
 
@@ -149,17 +152,34 @@ impl Following {
             glob::Pattern::new(text)
                 .map_err(|error| format!("{}: it is no pattern: {error}", source.display()))
         };
-        Ok(Following { patterns: sources.iter().map(pattern).collect::<Result<_, _>>()?, conversion })
+        let patterns = sources.iter().map(pattern).collect::<Result<_, _>>()?;
+        Ok(Following { patterns, without: Vec::new(), conversion })
+    }
+
+    /// Follows nothing in these directories, which are absolute paths: what is read there would grow by being read.
+    #[must_use]
+    pub fn without(self, directories: Vec<PathBuf>) -> Self {
+        Following { without: directories, ..self }
     }
 
     /// The files that there are of these.
     pub fn paths(&self) -> Vec<PathBuf> {
         let found = self.patterns.iter().filter_map(|pattern| glob::glob(pattern.as_str()).ok());
-        found.flat_map(|paths| paths.filter_map(Result::ok)).filter(|path| path.is_file()).collect()
+        let found = found.flat_map(|paths| paths.filter_map(Result::ok));
+        found.filter(|path| path.is_file() && !self.leaves_out(directory_of(path))).collect()
+    }
+
+    /// Whether nothing is followed of what is in this directory.
+    fn leaves_out(&self, directory: &Path) -> bool {
+        let real = directory.canonicalize();
+        let is_in = |without: &PathBuf| {
+            directory.starts_with(without) || real.as_ref().is_ok_and(|real| real.starts_with(without))
+        };
+        self.without.iter().any(is_in)
     }
 
     /// Whether a path, which is absolute, is one of those that are followed.
     pub fn names(&self, path: &Path) -> bool {
-        self.patterns.iter().any(|pattern| pattern.matches_path(path))
+        !self.leaves_out(directory_of(path)) && self.patterns.iter().any(|pattern| pattern.matches_path(path))
     }
 }

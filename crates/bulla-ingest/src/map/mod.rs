@@ -152,7 +152,7 @@ impl Map {
     }
 
     /// Gives the zone of clocks where the map says that it is `"local"`: `UTC`, an offset as `+01:00`, or a name of the system's
-    /// database. Without this it is UTC. Whether there is such a zone.
+    /// database. Without this it is UTC. Returns whether there is such a zone.
     #[must_use]
     pub fn set_local_zone(&mut self, zone: &str) -> bool {
         let Some(zone) = time::read_zone(zone) else { return false };
