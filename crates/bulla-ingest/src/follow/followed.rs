@@ -17,6 +17,7 @@ use std::fs::Metadata;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// So many bytes are read in a turn, unless a record is longer.
@@ -87,6 +88,8 @@ pub(super) struct Followed<S> {
     /// What the sink knows it by, once it had a record.
     pub(super) handle: Option<S>,
     pub(super) content: Content,
+    /// Where the file was when it was met, if it was empty then.
+    pub(super) empty_at: Option<PathBuf>,
     converter: Converter,
     framing: Framing,
     pub(super) place: u64,
@@ -128,6 +131,7 @@ impl<S> Followed<S> {
             seen: (0, 0),
             silent_since: None,
             is_whole: content.is_packed(),
+            empty_at: None,
             content,
         };
         followed.tail = vec![0; followed.tail_length()];

@@ -167,6 +167,10 @@ impl<S> Follower<S> {
 
     /// Has a source read on.
     fn turn<T: Sink<Source = S>>(&mut self, of: Number, sink: &mut T, now: i64) -> Result<(), T::Error> {
+        if self.was_begun_before_it_was_copied(of) {
+            self.remove(of);
+            return Ok(());
+        }
         let Some(source) = self.sources.get_mut(&of) else { return Ok(()) };
         if source.label.beginning == 0 && source.label.met < now && source.note_beginning().is_ok() {
             // It was empty, and may have been copied and truncated since then: nothing that was read of it would tell.
@@ -191,6 +195,19 @@ impl<S> Follower<S> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a file that was empty when it was met has become a copy: it was being made.
+    fn was_begun_before_it_was_copied(&mut self, of: Number) -> bool {
+        let is_empty = |source: &&Followed<S>| source.label.beginning == 0 && source.empty_at.is_some();
+        if self.sources.get(&of).filter(is_empty).is_none() {
+            return false;
+        }
+        let Some(mut source) = self.sources.remove(&of) else { return false };
+        let at = source.empty_at.clone().unwrap_or_default();
+        let is_copy = self.may_be_copy(&at, &mut source.content);
+        self.sources.insert(of, source);
+        is_copy
     }
 
     /// Tells of a trouble with a path, unless it is what was told of it last.
@@ -357,7 +374,9 @@ impl<S> Follower<S> {
                 self.current.insert(path.to_owned(), of);
             }
         }
-        Ok(since)
+        // Where all that the log has of the path is done with, whatever came after the last of these was met may be unseen.
+        let finished = self.rest.iter().filter(|(of, rest)| *of == path && rest.label.finished);
+        Ok(since.or(finished.map(|(_, rest)| rest.label.met).max()))
     }
 
     /// Finds the content of a source that the log has, and where it is.
@@ -458,7 +477,13 @@ impl<S> Follower<S> {
             finished: false,
         };
         let id = (self.random)();
-        let source = Followed::new((id, label), content, &self.following.conversion, (0, VecDeque::new()));
+        let mut source =
+            Followed::new((id, label), content, &self.following.conversion, (0, VecDeque::new()));
+        if let Ok(source) = &mut source
+            && source.label.beginning == 0
+        {
+            source.empty_at = Some(at.to_owned());
+        }
         if let (Some(of), true) = (self.add(source, path, sink), at == path) {
             self.current.insert(path.to_owned(), of);
         }
@@ -622,10 +647,16 @@ impl<S> Follower<S> {
             directories.siblings(&path).into_iter().rev().find_map(|sibling| {
                 let (mut content, metadata) = Content::open(&sibling.path).ok()?;
                 let same = source.compare(&mut content).unwrap_or(Same::No);
-                let is_new = !self.nodes.contains_key(&sibling.node);
+                // One that was met while it was made is no source of its own.
+                let of_node = self.nodes.get(&sibling.node).and_then(|of| self.sources.get(of));
+                let is_new = of_node.is_none_or(|source| source.label.beginning == 0);
                 (same != Same::No && is_new).then_some((same, content, metadata))
             })
         });
+        if let Some(met) = copy.as_ref().and_then(|(_, _, metadata)| self.nodes.get(&node(metadata)).copied())
+        {
+            self.remove(met);
+        }
         match copy {
             // A copy is whole before what it is of is truncated.
             Some((Same::GoesOn, content, metadata)) => {

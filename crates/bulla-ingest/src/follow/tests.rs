@@ -226,6 +226,21 @@ impl World {
         self.file = OpenOptions::new().append(true).open(self.path("app.log")).unwrap();
     }
 
+    /// The copy is seen while it is made, also by whoever begins to follow just then.
+    fn copy_slowly_and_truncate(&mut self, kills: bool) {
+        self.shift();
+        let whole = fs::read(self.path("app.log")).unwrap();
+        for part in [0, whole.len() / 2, whole.len()] {
+            fs::write(self.path("app.log.1"), &whole[..part]).unwrap();
+            if kills {
+                self.kill(0, None);
+            }
+            self.step();
+        }
+        self.file.set_len(0).unwrap();
+        self.file = OpenOptions::new().append(true).open(self.path("app.log")).unwrap();
+    }
+
     fn compress(&mut self, number: u32) {
         let from = self.path(&format!("app.log.{number}"));
         if !from.exists() {
@@ -357,6 +372,52 @@ fn a_copy_that_ends_before_what_was_read_is_not_read_again() {
 }
 
 #[test]
+fn a_copy_that_was_met_while_it_was_made_is_not_read() {
+    for part in [0, 19, 500] {
+        let mut world = World::new(&["app.log"]);
+        world.write(300);
+        world.catch_up();
+        let whole = fs::read(world.path("app.log")).unwrap();
+        fs::write(world.path("app.log.1"), b"").unwrap();
+        world.kill(0, None);
+        world.step();
+        fs::write(world.path("app.log.1"), &whole[..part]).unwrap();
+        world.step();
+        fs::write(world.path("app.log.1"), &whole).unwrap();
+        world.step();
+        world.file.set_len(0).unwrap();
+        world.file = OpenOptions::new().append(true).open(world.path("app.log")).unwrap();
+        world.write(3);
+        world.catch_up();
+        world.kill(0, None);
+        world.catch_up();
+        world.check();
+        assert_eq!(world.log.told, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn what_was_rotated_after_all_that_the_log_has_was_done_with_is_read() {
+    let mut world = World::new(&["app.log"]);
+    world.write(10);
+    world.catch_up();
+    world.copy_and_truncate();
+    // The next entry is of another path, so that the log knows that this one is done with.
+    world.catch_up();
+    let id = world.log.entries[0].id;
+    let label = world.log.labels[&id].clone();
+    assert!(Label::parse(&label).unwrap().finished);
+    world.log.entries.iter_mut().for_each(|kept| kept.label.clone_from(&label));
+    world.kill(0, None);
+    world.write(10);
+    world.rename();
+    world.write(10);
+    world.rename();
+    world.catch_up();
+    world.check();
+}
+
+#[test]
 fn what_is_being_compressed_is_not_read_again() {
     for written in [0, 3, 30, 400] {
         for kills in [false, true] {
@@ -483,6 +544,7 @@ enum Deed {
     Rename,
     CopyAndTruncate,
     CopyAndTruncateLate(u64, bool),
+    CopySlowlyAndTruncate(bool),
     Compress(u32),
     Kill(usize, Option<usize>),
 }
@@ -495,6 +557,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         1 => Just(Deed::Rename),
         1 => Just(Deed::CopyAndTruncate),
         1 => (1..20_u64, any::<bool>()).prop_map(|(between, are_read)| Deed::CopyAndTruncateLate(between, are_read)),
+        1 => any::<bool>().prop_map(Deed::CopySlowlyAndTruncate),
         1 => (1..4_u32).prop_map(Deed::Compress),
         1 => (0..30_usize, proptest::option::of(0..1000_usize)).prop_map(|(lost, gap)| Deed::Kill(lost, gap)),
     ]
@@ -517,6 +580,7 @@ proptest! {
                 Deed::Rename => world.rename(),
                 Deed::CopyAndTruncate => world.copy_and_truncate(),
                 Deed::CopyAndTruncateLate(between, are_read) => world.copy_and_truncate_late(between, are_read),
+                Deed::CopySlowlyAndTruncate(kills) => world.copy_slowly_and_truncate(kills),
                 Deed::Compress(number) => world.compress(number),
                 Deed::Kill(lost, gap) => world.kill(lost, gap),
             }
