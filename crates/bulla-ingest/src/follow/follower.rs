@@ -205,7 +205,7 @@ impl<S> Follower<S> {
         }
         let Some(mut source) = self.sources.remove(&of) else { return false };
         let at = source.empty_at.clone().unwrap_or_default();
-        let is_copy = self.may_be_copy(&at, &mut source.content);
+        let is_copy = self.may_be_copy(&at, &mut source.content, true);
         self.sources.insert(of, source);
         is_copy
     }
@@ -451,7 +451,7 @@ impl<S> Follower<S> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.trouble(at, format!("{}: {error}", at.display()), sink),
         };
-        if self.nodes.contains_key(&node(&metadata)) || self.may_be_copy(at, &mut content) {
+        if self.nodes.contains_key(&node(&metadata)) || self.may_be_copy(at, &mut content, false) {
             return;
         }
         if !content.is_complete(at) {
@@ -489,8 +489,9 @@ impl<S> Follower<S> {
         }
     }
 
-    /// Whether a file may be a copy of one beside it, or what that became: as far as both go they are the same.
-    fn may_be_copy(&mut self, at: &Path, content: &mut Content) -> bool {
+    /// Whether a file, which may have been empty when it was met, may be a copy of one beside it, or what that became: as far as both go they are
+    /// the same.
+    fn may_be_copy(&mut self, at: &Path, content: &mut Content, was_empty: bool) -> bool {
         let mut first = [0; 4096];
         let Ok(length) = content.fill(0, &mut first) else { return false };
         let live: Vec<_> = self.families.related(at).map(|(path, of)| (path.to_owned(), *of)).collect();
@@ -511,8 +512,9 @@ impl<S> Follower<S> {
                     let both = source.content.fill(0, &mut other).unwrap_or(0).min(length);
                     same != Same::No || both > 0 && other[..both] == first[..both]
                 }
-                // Of a file that was renamed nobody makes a copy but a compressed one; what was written to it after that is not in there.
-                false => same != Same::No && content.is_packed(),
+                // Of a file that was renamed nobody makes a copy but a compressed one; what was written to it after that is not in there. And what
+                // was empty may be the copy that it was found as.
+                false => same != Same::No && (was_empty || content.is_packed()),
             };
             if is_copy {
                 return true;
