@@ -35,7 +35,7 @@ pub enum Converted {
 pub enum Explained {
     /// What its map makes of it.
     ByMap(Explanation),
-    /// The same where there is no map, or the record did not come so far.
+    /// What becomes of it where there is no map, or it is a header.
     Whole(Converted),
 }
 
@@ -94,11 +94,14 @@ impl Converter {
 
     /// What would become of a record; arguments as of [`Converter::convert`].
     pub fn explain(&mut self, record: &[u8], now: i64) -> Explained {
-        if let (Conversion::Mapped(map), Some(parser)) = (&*self.conversion, &mut self.parser)
-            && let Ok(Parsed::Fields(fields)) = parser.parse(record)
-        {
-            return Explained::ByMap(map.explain(record, &fields, &Context { now }));
+        let (Conversion::Mapped(map), Some(parser)) = (&*self.conversion, &mut self.parser) else {
+            return Explained::Whole(self.convert(record, now));
+        };
+        let context = Context { now };
+        match parser.parse(record) {
+            Ok(Parsed::Header) => Explained::Whole(Converted::Nothing),
+            Ok(Parsed::Fields(fields)) => Explained::ByMap(map.explain(record, &fields, &context)),
+            Err(reason) => Explained::ByMap(map.explain_unparsed(record, &reason, &context)),
         }
-        Explained::Whole(self.convert(record, now))
     }
 }

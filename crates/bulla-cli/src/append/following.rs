@@ -36,7 +36,7 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
     let meter = Meter::without_bar(append.stats, append.json);
     let refused = &mut taken.refused;
     let (terms, producer) = (append.terms(&conversion), log.producer()?);
-    let mut into = Into {
+    let mut taking = Taking {
         terms: &terms,
         interrupt,
         log: &log,
@@ -47,8 +47,8 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
         over: VecDeque::new(),
     };
     let mut sources = 0;
-    let read = into.follow(append, conversion, &mut sources);
-    let Into { accepted, meter, producer, .. } = into;
+    let read = taking.follow(append, conversion, &mut sources);
+    let Taking { accepted, meter, producer, .. } = taking;
     drop(producer);
     // Before the log is closed, which waits for a medium less patiently.
     let signed = log.flush();
@@ -174,7 +174,7 @@ impl From<bulla::Error> for Stop {
 }
 
 /// Takes what is read into the log.
-struct Into<'a> {
+struct Taking<'a> {
     terms: &'a Terms,
     interrupt: &'a Interrupt,
     log: &'a Log,
@@ -186,7 +186,7 @@ struct Into<'a> {
     over: VecDeque<(u64, SourceId)>,
 }
 
-impl Into<'_> {
+impl Taking<'_> {
     /// Reads on as long as it is to.
     fn follow(
         &mut self,
@@ -261,7 +261,7 @@ impl Into<'_> {
     }
 }
 
-impl Sink for Into<'_> {
+impl Sink for Taking<'_> {
     type Source = Source;
     type Error = Stop;
 
@@ -287,10 +287,13 @@ impl Sink for Into<'_> {
         self.refused.keep_now().map_err(Stop::Failed)?;
         let (path, terms) = (at.path.to_string_lossy(), self.terms);
         let mut entry = parsed.entry();
+        // So that a data subject may be taken from it.
+        if terms.stream.is_none() {
+            entry.stream = entry.stream.or(Some(&path));
+        }
         if let Err(reason) = terms.complete(&mut entry) {
             return Ok(Err(reason));
         }
-        entry.stream = entry.stream.or(Some(&path));
         let place = Place { range, check };
         match wait_for(self.interrupt, || self.producer.append_from(&entry, source, &place)) {
             Ok(()) => {}

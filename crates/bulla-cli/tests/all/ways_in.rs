@@ -54,6 +54,11 @@ fn trying_shows_what_would_go_in_and_touches_no_log() {
     assert!(ran.out.contains("\nrefused: `duration` "), "{}", ran.out);
     assert!(ran.out.ends_with("\n0 would go in, 10 would be refused; nothing was appended\n"), "{}", ran.out);
     assert!(!place.audit().exists());
+    // Of what goes in as it is, it is said why.
+    let log = place.write("other.log", b"no access log\n");
+    let ran = place.run("append", &["--try", "--format", "common", &log]).exits(exit::DONE);
+    let expected = format!("{log}:1\ngoes in unparsed: the time is not DD/Mon/YYYY:HH:MM:SS \u{b1}HHMM\n\n");
+    assert!(ran.out.starts_with(&expected), "{}", ran.out);
     // What options say is shown, too.
     let options = ["--try", "--format", "combined", "--subject-from", "client", "--stream", "web"];
     let log = workspace().join("vectors/access/access.log");

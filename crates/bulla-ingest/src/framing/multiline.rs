@@ -109,6 +109,10 @@ impl Joined {
     fn take(&mut self, consumed: usize, bytes: &[u8]) -> Next {
         (self.joined, self.searched, self.lines) = (0, 0, 0);
         let record = &bytes[..consumed];
+        // Empty lines before the first one that begins a record are none.
+        if record.trim_ascii().is_empty() {
+            return Next::Passed { consumed };
+        }
         let content = record.strip_suffix(b"\n").unwrap_or(record).len();
         Next::Record { consumed, content: 0..content }
     }

@@ -2,7 +2,7 @@
 
 use super::scope::Scope;
 use super::{Context, Field, MISSING, Map, ParsedEntry, Unmapped};
-use crate::Value;
+use crate::{Refusal, Value};
 use bulla_text::{is_obeyed, time::format_time};
 use std::fmt;
 
@@ -42,6 +42,16 @@ pub enum Outcome {
 }
 
 impl Map {
+    /// What the map makes of a record that is not of its format, for this reason.
+    pub fn explain_unparsed(&self, raw: &[u8], reason: &Refusal, context: &Context) -> Explanation {
+        let why = Unmapped(reason.to_string());
+        let (entry, unparsed) = match self.unparsed(raw, context) {
+            Some(entry) => (Ok(entry), Some(why)),
+            None => (Err(why), None),
+        };
+        Explanation { entry, rule: None, fields: Vec::new(), unparsed }
+    }
+
     /// What the map makes of a record, and which of its lines gives each field. Arguments as of [`Map::apply`].
     pub fn explain(&self, raw: &[u8], fields: &Value<'_>, context: &Context) -> Explanation {
         let mapped = self.mapped(raw, fields, context);
