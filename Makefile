@@ -141,7 +141,7 @@ interop-proxy: setup
 	scripts/record.sh interop-proxy python3 -B scripts/interop/run.py $(BIN) $(SUITES)
 
 ## Files of other programs, followed while these write and rotate them and the follower is killed: logrotate, rsyslog, PostgreSQL, sshd, nginx,
-## dpkg; all of them, or those named. As root, on Debian 12; installs what is missing.
+## dpkg, auditd; all of them, or those named. As root, on Debian 12; installs what is missing.
 interop-follow: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	scripts/record.sh interop-follow python3 -B interop/follow/run.py $(BIN) $(SUITES)

@@ -5,7 +5,7 @@ compares each record that went in with what they wrote.
     interop/follow/run.py BULLA [SUITE...]
 
 As root: servers are started as their own users. What they write lies in a temporary directory, and nothing of the system is changed, but that
-missing Debian packages are installed.
+missing Debian packages are installed. auditd is the exception: while it runs, the kernel audits what it is told to.
 """
 
 import collections
@@ -30,6 +30,7 @@ PACKAGES = {
     "rsyslogd": ["rsyslog"],
     "sshd": ["openssh-server", "openssh-client"],
     "nginx": ["nginx-light"],
+    "auditd": ["auditd"],
     "/usr/lib/postgresql/15/bin/pgbench": ["postgresql-15", "postgresql-15-pgaudit"],
 }
 SEARCHED = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -426,7 +427,57 @@ def dpkg(bulla):
         yield f"dpkg.log of this machine, by a map of eight lines: {len(lines)} lines each once, none refused"
 
 
-SUITES = {suite.__name__: suite for suite in (logrotate, rsyslog, postgresql, sshd, nginx, dpkg)}
+AUDITD = """
+local_events = yes
+log_file = {folder}/logs/audit.log
+log_format = ENRICHED
+flush = INCREMENTAL_ASYNC
+freq = 50
+max_log_file = 1
+max_log_file_action = ROTATE
+num_logs = 50
+space_left = 2
+admin_space_left = 1
+"""
+
+
+def auditd(bulla):
+    state = subprocess.run(["auditctl", "-s"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode().split()
+    if "pid" not in state or state[state.index("pid") + 1] != "0":
+        yield "not tested: auditd: the kernel has no audit, or another auditd"
+        return
+    was_enabled = state[state.index("enabled") + 1]
+    with place() as folder:
+        for name in ("conf", "logs"):
+            (folder / name).mkdir(mode=0o700)
+        (folder / "conf" / "auditd.conf").write_text(AUDITD.format(folder=folder))
+        (folder / "logs" / "audit.log").touch(mode=0o600)
+        log = Log(bulla, folder, [folder / "logs" / "audit.log"], "--map", "audit")
+        log.follow()
+        rule = ["always,exit", "-F", "arch=b64", "-S", "openat", "-F", "exit=-EACCES", "-k", "denied"]
+        auditing = lambda: b"DAEMON_START" in content(folder / "logs" / "audit.log")
+        with started("auditd", "-n", "-c", folder / "conf", "-s", "enable", ready=auditing):
+            try:
+                log.await_entries()
+                subprocess.run(["auditctl", "-a", *rule], check=True, stdout=subprocess.DEVNULL)
+                refused = "for number in $(seq 60); do cat \"/etc/shadow\"; done"
+                for _ in range(25):
+                    subprocess.run(["su", "nobody", "-s", "/bin/sh", "-c", refused], stderr=subprocess.DEVNULL)
+                    log.kill()
+            finally:
+                subprocess.run(["auditctl", "-d", *rule], stdout=subprocess.DEVNULL)
+        subprocess.run(["auditctl", "-e", was_enabled], stdout=subprocess.DEVNULL)
+        entries = log.end()
+        files = list((folder / "logs").iterdir())
+        lines = [line for file in files for line in content(file).decode().removesuffix("\n").split("\n")]
+        exactly((entry["payload"] for entry in entries), lines, "auditd")
+        operations = collections.Counter((entry["operation"], entry.get("status")) for entry in entries)
+        if operations[("openat", 1)] < 25 * 60 or operations[("session-open", 0)] < 25:
+            raise Wrong(f"1,500 refused openings in 25 sessions, and the log has {operations}")
+        yield f"auditd: {len(files)} files, {log.kills} kills, {len(lines)} records each once, none refused: {len(operations)} kinds"
+
+
+SUITES = {suite.__name__: suite for suite in (logrotate, rsyslog, postgresql, sshd, nginx, dpkg, auditd)}
 
 
 def main(bulla, *names):

@@ -33,6 +33,7 @@ macro_rules! ready {
 pub(super) static READY: &[Ready] = ready! {
     "apache": "access log of Apache, with what may be appended to it",
     "apache-error": "error log of Apache",
+    "audit": "the kernel's audit trail, as auditd writes it",
     "aws-cloudtrail": "events of AWS CloudTrail, one a line",
     "combined": "access log of Apache and nginx, `combined`",
     "common": "access log of Apache and others, `common`",

@@ -9,9 +9,10 @@ macro_rules! examples {
     ($($name:literal,)*) => { [$(($name, include_str!(concat!("ready/", $name, ".txt")))),*] };
 }
 
-const EXAMPLES: [(&str, &str); 23] = examples! {
+const EXAMPLES: [(&str, &str); 24] = examples! {
     "apache",
     "apache-error",
+    "audit",
     "aws-cloudtrail",
     "combined",
     "common",
