@@ -15,7 +15,6 @@ fn run(place: &Path, arguments: &[&str]) -> Output {
 #[test]
 fn other_languages_and_processes_append_as_many_entries_and_their_bars_are_told() {
     proxied::bulla();
-    proxied::build(&["bulla-c", "--lib"]);
     let place = tempfile::tempdir().unwrap();
     let plots = place.path().join("plots");
     let output = run(place.path(), &["--plots", plots.to_str().unwrap()]);

@@ -14,18 +14,19 @@ const TABLE: [&str; 5] =
 /// The command, which is another crate's: built here with this crate's profile, so that no run is against one that is missing or old.
 pub(crate) fn bulla() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build(&["bulla-cli", "--bin", "bulla"]).join("bulla"))
+    BUILT.get_or_init(|| build().join("bulla"))
 }
 
-/// Builds a package beside the tool; the folder that both are in.
-pub(crate) fn build(package: &[&str]) -> &'static Path {
+/// Builds what is beside the tool, the command and the libraries; the folder that all are in. A package alone would have other features of what
+/// it depends on than tests of the whole workspace have, and all of that were built once more.
+fn build() -> &'static Path {
     let folder = Path::new(env!("CARGO_BIN_EXE_bulla-bench")).parent().unwrap();
     let profile = match folder.file_name().unwrap().to_str().unwrap() {
         "debug" => "dev",
         other => other,
     };
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--profile", profile, "--package"]).args(package);
+    cargo.args(["build", "--quiet", "--profile", profile, "--workspace", "--all-targets"]);
     let built =
         cargo.current_dir(env!("CARGO_MANIFEST_DIR")).arg("--target-dir").arg(folder.parent().unwrap());
     let built = built.output().unwrap();
