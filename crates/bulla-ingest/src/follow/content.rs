@@ -25,13 +25,14 @@ pub(super) enum Content {
 /// Invariant: `held` is what stands at `start`, up to where `reader` is.
 pub(super) struct Packed {
     file: File,
-    reader: Unpacked<File>,
+    reader: Unpacked<FromStart>,
     held: Vec<u8>,
     start: u64,
 }
 
 impl Content {
-    /// Opens a file for reading, and says what it is.
+    /// Opens a file for reading, and says what it is: compressed where its name and its first bytes say so, since anybody may write such bytes at the
+    /// beginning of a log.
     pub(super) fn open(path: &Path) -> io::Result<(Self, Metadata)> {
         // A pipe that has come in the place of a file is not waited for.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
@@ -42,7 +43,7 @@ impl Content {
         }
         let mut magic = [0; 4];
         let read = file.read_at(&mut magic, 0)?;
-        Ok(match framing::is_packed(&magic[..read]) {
+        Ok(match is_named_packed(path) && framing::is_packed(&magic[..read]) {
             true => (Content::Packed(Packed::new(file)?), metadata),
             false => (Content::Plain(file), metadata),
         })
@@ -74,12 +75,11 @@ impl Content {
 
     /// Whether it is all there: what compresses a file to `path` may not be done with it.
     pub(super) fn is_complete(&self, path: &Path) -> bool {
-        let is_named_packed = path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
         match self {
-            Content::Plain(_) => !is_named_packed,
-            // By a descriptor of its own: that of the reader has its place.
-            Content::Packed(_) => File::open(path)
-                .is_ok_and(|file| io::copy(&mut framing::unpack(file), &mut io::sink()).is_ok()),
+            Content::Plain(_) => !is_named_packed(path),
+            Content::Packed(packed) => FromStart::of(&packed.file)
+                .and_then(|file| io::copy(&mut framing::unpack(file), &mut io::sink()))
+                .is_ok(),
         }
     }
 
@@ -92,17 +92,40 @@ impl Content {
     }
 }
 
+/// Whether a file's name says that it is compressed.
+fn is_named_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "gz" || ending == "zst")
+}
+
+/// A file, read from its beginning wherever others read it.
+struct FromStart {
+    file: File,
+    place: u64,
+}
+
+impl FromStart {
+    fn of(file: &File) -> io::Result<Self> {
+        Ok(FromStart { file: file.try_clone()?, place: 0 })
+    }
+}
+
+impl Read for FromStart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.place)?;
+        self.place += read as u64;
+        Ok(read)
+    }
+}
+
 impl Packed {
     fn new(file: File) -> io::Result<Self> {
-        let reader = framing::unpack(file.try_clone()?);
+        let reader = framing::unpack(FromStart::of(&file)?);
         Ok(Packed { file, reader, held: Vec::new(), start: 0 })
     }
 
     fn fill(&mut self, from: u64, buffer: &mut [u8]) -> io::Result<usize> {
         if from < self.start {
-            let mut file = self.file.try_clone()?;
-            io::Seek::rewind(&mut file)?;
-            *self = Packed::new(file)?;
+            *self = Packed::new(self.file.try_clone()?)?;
         }
         let wanted = from + buffer.len() as u64;
         let mut room = [0; 16 * 1024];

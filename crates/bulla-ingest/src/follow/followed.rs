@@ -6,7 +6,7 @@
 //! - `tail` is what stands before `place`, so that other content at the same length is noticed.
 
 use super::content::{Content, Node};
-use super::label::{BEGINNING, Label, SourceId, TAIL, check};
+use super::label::{BEGINNING, End, Label, SourceId, TAIL, check};
 use super::siblings::modified;
 use super::{At, Sink, Unit};
 use crate::convert::{Conversion, Converted, Converter};
@@ -376,6 +376,11 @@ impl<S> Followed<S> {
             self.ahead.pop_front();
         }
         self.ahead.front().is_some_and(|range| range.start <= place && end <= range.end)
+    }
+
+    /// Where it ends, if it ends where it was read to.
+    pub(super) fn end(&self) -> End {
+        End { length: self.place, check: check(&self.id, &self.tail) }
     }
 
     /// What this content is to the source.

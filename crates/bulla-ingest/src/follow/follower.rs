@@ -3,16 +3,17 @@
 //! Invariants: whatever is in `current` and in `nodes` is in `sources`; a source that is in `ready` is there once.
 
 use super::content::{Content, Node, node};
+use super::copies::{has_no_more, has_read, is_of_finished, is_part_of, may_be_part_of, resumes};
 use super::family::Families;
 use super::followed::{Broken, Followed, Room, Same, Turn};
-use super::label::{self, Label, SourceId};
+use super::label::{End, Label, SourceId};
+use super::names::Found;
 use super::siblings::{Directories, directory_of, modified};
 use super::watch::Watch;
 use super::{Following, Known, Sink};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::Metadata;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,14 @@ pub struct State {
 /// Names a source within a follower; the later one has the greater number.
 type Number = u64;
 
+/// Something that was told of a path.
+#[derive(PartialEq, Eq)]
+struct Trouble {
+    what: String,
+    /// Whether something is not read because of it.
+    is_unread: bool,
+}
+
 /// A source that the log has and that is not followed: it was not found yet, or it is done with.
 struct Rest {
     known: Known,
@@ -70,7 +79,9 @@ pub struct Follower<S> {
     looked: i64,
     due: i64,
     /// The last that was told of a path.
-    troubles: HashMap<PathBuf, String>,
+    troubles: HashMap<PathBuf, Trouble>,
+    /// Paths of which sources were finished since all was looked at.
+    finished: HashSet<PathBuf>,
     room: Room,
 }
 
@@ -101,6 +112,7 @@ impl<S> Follower<S> {
             looked: i64::MIN,
             due: i64::MIN,
             troubles: HashMap::new(),
+            finished: HashSet::new(),
             room: Room::default(),
         }
     }
@@ -128,6 +140,12 @@ impl<S> Follower<S> {
     /// How far each source was read: its path, and how many bytes.
     pub fn places(&self) -> impl Iterator<Item = (&Path, u64)> {
         self.sources.values().map(|source| (source.label.path.as_path(), source.place))
+    }
+
+    /// What could not be read of what is followed, and why, as the sink was told.
+    pub fn unread(&self) -> impl Iterator<Item = &str> {
+        let unread = self.troubles.values().filter(|trouble| trouble.is_unread);
+        unread.map(|trouble| trouble.what.as_str())
     }
 
     /// Finds what there is to read, and reads a little of each.
@@ -205,16 +223,22 @@ impl<S> Follower<S> {
         }
         let Some(mut source) = self.sources.remove(&of) else { return false };
         let at = source.empty_at.clone().unwrap_or_default();
-        let is_copy = self.may_be_copy(&at, &mut source.content, true);
+        let metadata = source.content.metadata();
+        let is_copy =
+            metadata.is_ok_and(|metadata| self.may_be_copy(&at, &mut source.content, &metadata, true));
         self.sources.insert(of, source);
         is_copy
     }
 
-    /// Tells of a trouble with a path, unless it is what was told of it last.
+    /// Tells of a trouble with a path, which is not read for it, unless it is what was told of it last.
     fn trouble<T: Sink<Source = S>>(&mut self, path: &Path, what: String, sink: &mut T) {
-        if self.troubles.get(path) != Some(&what) {
-            sink.tell(&what);
-            self.troubles.insert(path.to_owned(), what);
+        self.note(path, Trouble { what, is_unread: true }, sink);
+    }
+
+    fn note<T: Sink<Source = S>>(&mut self, path: &Path, trouble: Trouble, sink: &mut T) {
+        if self.troubles.get(path) != Some(&trouble) {
+            sink.tell(&trouble.what);
+            self.troubles.insert(path.to_owned(), trouble);
         }
     }
 
@@ -224,8 +248,19 @@ impl<S> Follower<S> {
         let is_told = self.watch_all(&paths);
         (self.looked, self.due) = (now, now.saturating_add(if is_told { LOOK } else { LOOK_UNTOLD }));
         let mut directories = Directories::default();
+        // A file by its own name before whatever leads to it: who can put a link somewhere has no other file taken for it.
+        let mut links = Vec::new();
         for path in &paths {
-            self.look_at(path, &mut directories, sink, now)?;
+            match std::fs::symlink_metadata(path) {
+                Ok(metadata) if metadata.is_symlink() => links.push(path),
+                metadata => self.look_at(path, metadata.ok(), &mut directories, sink, now)?,
+            }
+        }
+        for path in links {
+            self.look_at(path, std::fs::metadata(path).ok(), &mut directories, sink, now)?;
+        }
+        for path in std::mem::take(&mut self.finished) {
+            self.forget_gone(&path, &mut directories, sink);
         }
         let newest = self.newest_rotated();
         for of in self.sources.keys().copied().collect::<Vec<_>>() {
@@ -236,22 +271,15 @@ impl<S> Follower<S> {
 
     /// The paths that there are, those that there were, and those of which the log has more than is there.
     fn paths<T: Sink<Source = S>>(&mut self, sink: &mut T) -> Vec<PathBuf> {
-        let (mut paths, mut left_out) = (Vec::new(), HashMap::new());
-        for pattern in self.following.patterns.clone() {
-            match glob::glob(pattern.as_str()) {
-                Ok(found) => {
-                    let found = found.filter_map(Result::ok);
-                    // Each directory is looked at once, however many files are in it.
-                    paths.extend(found.filter(|path| {
-                        let directory = directory_of(path).to_owned();
-                        let leaves_out = |directory: &PathBuf| self.following.leaves_out(directory);
-                        !*left_out.entry(directory).or_insert_with_key(leaves_out)
-                    }));
-                }
-                Err(error) => self.trouble(Path::new(pattern.as_str()), format!("{pattern}: {error}"), sink),
+        let Found { mut paths, missing } = self.following.find();
+        for (path, what, is_unread) in missing {
+            // One that was there is renamed or removed now and then.
+            if self.looked == i64::MIN || path.symlink_metadata().is_ok() {
+                self.note(&path, Trouble { what, is_unread }, sink);
             }
         }
-        let unfound = self.rest.iter().filter(|(_, rest)| !rest.label.finished).map(|(path, _)| path);
+        let unfound =
+            self.rest.iter().filter(|(_, rest)| rest.label.finished.is_none()).map(|(path, _)| path);
         paths.extend(unfound.filter(|path| self.following.names(path)).map(Path::to_owned));
         paths.extend(self.current.keys().cloned());
         paths.sort_unstable();
@@ -259,15 +287,13 @@ impl<S> Follower<S> {
         paths
     }
 
-    /// Watches the directories of these paths, and those of patterns. Returns whether the kernel tells of all of them.
+    /// Watches the directories of these paths, and those of what is named. Returns whether the kernel tells of all of them.
     fn watch_all(&mut self, paths: &[PathBuf]) -> bool {
-        let patterns = self.following.patterns.iter().map(|pattern| Path::new(pattern.as_str()));
-        let directories: HashSet<&Path> =
-            patterns.chain(paths.iter().map(PathBuf::as_path)).map(directory_of).collect();
+        let of_paths = paths.iter().map(|path| directory_of(path));
+        let directories: HashSet<&Path> = self.following.directories().chain(of_paths).collect();
         let Some(watch) = &mut self.watch else { return false };
-        let is_pattern = |directory: &Path| directory.as_os_str().to_string_lossy().contains(['*', '?', '[']);
         let mut is_told = true;
-        for directory in directories.into_iter().filter(|directory| !is_pattern(directory)) {
+        for directory in directories {
             is_told &= watch.add(directory);
         }
         is_told
@@ -277,21 +303,17 @@ impl<S> Follower<S> {
     fn look_at<T: Sink<Source = S>>(
         &mut self,
         path: &Path,
+        metadata: Option<Metadata>,
         directories: &mut Directories,
         sink: &mut T,
         now: i64,
     ) -> Result<(), T::Error> {
-        let metadata = match std::fs::metadata(path) {
-            Ok(metadata) if !metadata.is_file() => {
-                self.trouble(
-                    path,
-                    format!("{}: it is no regular file, and is not followed", path.display()),
-                    sink,
-                );
-                return Ok(());
-            }
-            metadata => metadata.ok(),
-        };
+        if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+            let what = format!("{}: it is no regular file, and is not followed", path.display());
+            let is_unread = self.following.is_named(path);
+            self.note(path, Trouble { what, is_unread }, sink);
+            return Ok(());
+        }
         let of_node = metadata.as_ref().and_then(|metadata| self.nodes.get(&node(metadata))).copied();
         let followed = self.current.get(path).copied();
         let since = match (followed, of_node) {
@@ -336,7 +358,7 @@ impl<S> Follower<S> {
     ) -> Result<Option<i64>, T::Error> {
         let mut since = None::<i64>;
         let mut unseen_since = |moment| since = Some(since.map_or(moment, |since| since.min(moment)));
-        for Rest { known, mut label } in self.rest.take(path, |rest| !rest.label.finished) {
+        for Rest { known, mut label } in self.rest.take(path, |rest| rest.label.finished.is_none()) {
             let (place, ahead) = resumes(&known);
             let (found, is_sure) =
                 directories.settle(path, |directories| self.find(path, &known, &label, directories));
@@ -353,7 +375,7 @@ impl<S> Follower<S> {
             if let Some(metadata) = shorter {
                 // It was copied before all was written that was read, and then truncated: all of the copy was read.
                 unseen_since(modified(&metadata));
-                label.finished = true;
+                label.finished = Some(End { length: place, check: known.check });
                 self.rest.insert(path, Rest { known, label });
                 continue;
             }
@@ -375,7 +397,7 @@ impl<S> Follower<S> {
             }
         }
         // Where all that the log has of the path is done with, whatever came after the last of these was met may be unseen.
-        let finished = self.rest.iter().filter(|(of, rest)| *of == path && rest.label.finished);
+        let finished = self.rest.iter().filter(|(of, rest)| *of == path && rest.label.finished.is_some());
         Ok(since.or(finished.map(|(_, rest)| rest.label.met).max()))
     }
 
@@ -388,7 +410,8 @@ impl<S> Follower<S> {
         directories: &mut Directories,
     ) -> Option<(PathBuf, Content, Metadata)> {
         let siblings = directories.siblings(path).into_iter().map(|sibling| sibling.path);
-        let places: Vec<_> = std::iter::once(path.to_owned()).chain(siblings).collect();
+        // What is at the path itself and is another file is the source if nothing else is: it may just begin alike.
+        let places: Vec<_> = siblings.chain(std::iter::once(path.to_owned())).collect();
         // The file itself rather than a copy of it.
         [true, false].into_iter().find_map(|is_itself| {
             places.iter().find_map(|at| {
@@ -433,7 +456,7 @@ impl<S> Follower<S> {
                 if sibling.modified < since || self.nodes.contains_key(&sibling.node) {
                     continue;
                 }
-                match !self.current.contains_key(path) && begin_alike(path, &sibling.path) {
+                match !self.current.contains_key(path) && may_be_part_of(&sibling.path, path) {
                     true => copied = copied.min(sibling.modified),
                     false => self.begin(&sibling.path, path, sink, now),
                 }
@@ -451,8 +474,19 @@ impl<S> Follower<S> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.trouble(at, format!("{}: {error}", at.display()), sink),
         };
-        if self.nodes.contains_key(&node(&metadata)) || self.may_be_copy(at, &mut content, false) {
+        if self.nodes.contains_key(&node(&metadata)) || self.may_be_copy(at, &mut content, &metadata, false) {
             return;
+        }
+        if self.following.is_left_out(at, &metadata) {
+            let what = format!("{}: it is a file of the log itself, and is not followed", at.display());
+            return self.trouble(at, what, sink);
+        }
+        if self.sources.len() >= self.following.files {
+            let what = format!(
+                "{} files are followed, and no more can be open: others wait until some are done with (ulimit -Hn says how many)",
+                self.sources.len()
+            );
+            return self.trouble(Path::new(""), what, sink);
         }
         if !content.is_complete(at) {
             // What it is made of is still there beside it; one that is followed by itself is looked at again.
@@ -474,8 +508,12 @@ impl<S> Follower<S> {
             beginning: 0,
             digest: (0, 0),
             lines: Vec::new(),
-            finished: false,
+            finished: None,
         };
+        if !label.has_room() {
+            let what = format!("{}: its path is longer than those that can be followed", at.display());
+            return self.trouble(at, what, sink);
+        }
         let id = (self.random)();
         let mut source =
             Followed::new((id, label), content, &self.following.conversion, (0, VecDeque::new()));
@@ -491,9 +529,13 @@ impl<S> Follower<S> {
 
     /// Whether a file, which may have been empty when it was met, may be a copy of one beside it, or what that became: as far as both go they are
     /// the same.
-    fn may_be_copy(&mut self, at: &Path, content: &mut Content, was_empty: bool) -> bool {
-        let mut first = [0; 4096];
-        let Ok(length) = content.fill(0, &mut first) else { return false };
+    fn may_be_copy(
+        &mut self,
+        at: &Path,
+        content: &mut Content,
+        metadata: &Metadata,
+        was_empty: bool,
+    ) -> bool {
         let live: Vec<_> = self.families.related(at).map(|(path, of)| (path.to_owned(), *of)).collect();
         for (path, of) in live {
             let is_current = self.current.get(&path) == Some(&of);
@@ -506,22 +548,27 @@ impl<S> Follower<S> {
                 Same::No
             };
             let is_copy = match is_current {
-                // A copy may be under way, or what it is of be truncated by now.
-                true => {
-                    let mut other = [0; 4096];
-                    let both = source.content.fill(0, &mut other).unwrap_or(0).min(length);
-                    same != Same::No || both > 0 && other[..both] == first[..both]
-                }
+                // A copy may be under way.
+                true => same != Same::No || is_part_of(content, &mut source.content),
                 // Of a file that was renamed nobody makes a copy but a compressed one; what was written to it after that is not in there. And what
                 // was empty may be the copy that it was found as.
-                false => same != Same::No && (was_empty || content.is_packed()),
+                false => {
+                    same != Same::No
+                        && (was_empty || content.is_packed())
+                        && has_no_more(content, &source.content).unwrap_or(true)
+                }
             };
             if is_copy {
                 return true;
             }
         }
         let mut rest = self.rest.related(at);
-        rest.any(|(_, Rest { known, label })| has_read(known, label, content))
+        rest.any(|(path, Rest { known, label })| match label.finished {
+            None => has_read(known, label, content),
+            Some(end) => {
+                is_of_finished((path, &known.id, label, end), (at, content, node(metadata))).unwrap_or(false)
+            }
+        })
     }
 
     fn add<T: Sink<Source = S>>(
@@ -608,34 +655,41 @@ impl<S> Follower<S> {
     /// A source was read to its end, and nothing more is expected.
     fn finish<T: Sink<Source = S>>(&mut self, of: Number, sink: &mut T) -> Result<(), T::Error> {
         let Some(mut source) = self.remove(of) else { return Ok(()) };
-        source.label.finished = true;
+        source.label.finished = Some(source.end());
         source.relabel(sink)?;
         if source.handle.is_some() {
             let (path, label) = (source.label.path.clone(), source.label);
             let known =
                 Known { id: source.id, label: Vec::new(), ranges: Vec::new(), check: 0, order: u64::MAX };
-            self.forget_gone(&path, sink);
+            self.finished.insert(path.clone());
             self.rest.insert(&path, Rest { known, label });
         }
         Ok(())
     }
 
     /// Forgets the sources of this path that are done with and whose content is nowhere any more: nothing could be taken for them.
-    fn forget_gone<T: Sink<Source = S>>(&mut self, path: &Path, sink: &mut T) {
-        let mut directories = Directories::default();
-        for rest in self.rest.take(path, |rest| rest.label.finished) {
-            let is_it = |at: &Path| {
-                Content::open(at)
-                    .is_ok_and(|(mut content, _)| has_read(&rest.known, &rest.label, &mut content))
-            };
-            let found = directories.settle(path, |directories| {
-                let siblings = directories.siblings(path);
-                (is_it(path) || siblings.iter().any(|sibling| is_it(&sibling.path))).then_some(())
+    fn forget_gone<T: Sink<Source = S>>(&mut self, path: &Path, directories: &mut Directories, sink: &mut T) {
+        let mut gone = self.rest.take(path, |rest| rest.label.finished.is_some());
+        let mut there = Vec::new();
+        let (_, is_sure) =
+            directories.settle(path, |directories| {
+                let siblings = directories.siblings(path).into_iter().map(|sibling| sibling.path);
+                for at in std::iter::once(path.to_owned()).chain(siblings) {
+                    let Ok((mut content, _)) = Content::open(&at) else { continue };
+                    there.extend(gone.extract_if(.., |rest| {
+                        rest.label.is_of(&rest.known.id, &mut content).unwrap_or(true)
+                    }));
+                }
+                None::<()>
             });
-            match found {
-                (None, true) => sink.forget(&rest.known.id),
-                _ => self.rest.insert(path, rest),
-            }
+        if !is_sure {
+            there.append(&mut gone);
+        }
+        for rest in gone {
+            sink.forget(&rest.known.id);
+        }
+        for rest in there {
+            self.rest.insert(path, rest);
         }
     }
 
@@ -691,35 +745,4 @@ impl<S> Follower<S> {
         self.begin(&path, &path, sink, met);
         Ok(())
     }
-}
-
-/// Whether two files begin with the same, as far as both go.
-fn begin_alike(one: &Path, other: &Path) -> bool {
-    let beginning = |path| {
-        let mut first = [0; 4096];
-        let length =
-            Content::open(path).and_then(|(mut content, _)| content.fill(0, &mut first)).unwrap_or(0);
-        (first, length)
-    };
-    let ((first, length), (second, of_other)) = (beginning(one), beginning(other));
-    let both = length.min(of_other);
-    both > 0 && first[..both] == second[..both]
-}
-
-/// Where to read on, and what the log has beyond.
-pub(super) fn resumes(known: &Known) -> (u64, VecDeque<Range<u64>>) {
-    let mut ahead: VecDeque<_> = known.ranges.iter().cloned().collect();
-    let place = match ahead.front() {
-        Some(first) if first.start == 0 => ahead.pop_front().map_or(0, |first| first.end),
-        _ => 0,
-    };
-    (place, ahead)
-}
-
-/// Whether this is the content of a source, as far as the log has it.
-pub(super) fn has_read(known: &Known, label: &Label, content: &mut Content) -> bool {
-    let (place, _) = resumes(known);
-    let is_same = label.is_of(&known.id, content).unwrap_or(false);
-    // Of what is done with the beginning is enough: nothing more is read of it.
-    is_same && (label.finished || label::has_come_to(&known.id, content, place, known.check).unwrap_or(false))
 }

@@ -20,6 +20,12 @@ pub(super) const BEGINNING: usize = 1024;
 /// Of so many lines in a file's beginning.
 const LINES: usize = 64;
 
+/// A log takes no label that has more bytes.
+const MOST: usize = 4096;
+
+/// A new label has at most so many bytes more once all is noted in it.
+const NOTED: usize = 1024;
+
 /// So many bytes before a place are what the place is known by.
 pub(super) const TAIL: usize = 64;
 
@@ -42,14 +48,29 @@ pub struct Label {
     pub digest: (u64, u64),
     /// The same of what each of the lines ends in them, 32 bits of it; of 64 lines at most. By these a copy is known that is shorter.
     pub lines: Vec<u32>,
-    /// It was read to its end, and nothing is expected to come.
-    pub finished: bool,
+    /// It was read to its end, which is here, and nothing is expected to come.
+    pub finished: Option<End>,
+}
+
+/// Where a source ends that is done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// So many bytes it has.
+    pub length: u64,
+    /// What its end is known by: see [`check`].
+    pub check: u64,
 }
 
 impl Label {
     /// As the log keeps it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a label has nothing that JSON has not")
+    }
+
+    /// Whether a log takes it, whatever else is noted in it.
+    pub(super) fn has_room(&self) -> bool {
+        self.to_bytes().len() + NOTED <= MOST
     }
 
     /// A label as the log keeps it; `None` of anything else, as a later version may write.

@@ -2,7 +2,7 @@
 
 use super::Known;
 use super::content::Content;
-use super::follower::{has_read, resumes};
+use super::copies::{has_read, resumes};
 use super::label::Label;
 use super::siblings::Directories;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub enum Located {
 /// Finds the content of a source, as a follower would.
 pub fn locate(known: &Known) -> Located {
     let Some(label) = Label::parse(&known.label) else { return Located::Gone };
-    if label.finished {
+    if label.finished.is_some() {
         return Located::Done;
     }
     let (place, _) = resumes(known);

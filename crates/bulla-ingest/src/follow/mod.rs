@@ -14,27 +14,27 @@
 #![allow(clippy::disallowed_types, reason = "what it follows are files of other programs")]
 
 mod content;
+mod copies;
 mod family;
 mod followed;
 mod follower;
 mod label;
 mod locate;
+mod names;
 mod siblings;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 pub use follower::{Follower, State};
-pub use label::{Label, SourceId, check};
+pub use label::{End, Label, SourceId, check};
 pub use locate::{Located, locate};
+pub use names::Following;
 
-use crate::convert::Conversion;
 use bulla_text::ParsedEntry;
-use siblings::directory_of;
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 /// What a log has of a source.
 #[derive(Clone, Debug)]
@@ -126,60 +126,4 @@ pub trait Sink {
 
     /// Something that whoever runs this should know.
     fn tell(&mut self, what: &str);
-}
-
-/// What is followed, and how.
-#[derive(Clone, Debug)]
-pub struct Following {
-    /// Paths, and patterns of paths (`*`, `?`, `[…]`, `**`), as absolute ones.
-    patterns: Vec<glob::Pattern>,
-    /// Directories of which nothing is followed.
-    without: Vec<PathBuf>,
-    conversion: Arc<Conversion>,
-}
-
-impl Following {
-    /// Follows what these name.
-    ///
-    /// # Errors
-    /// A text that says which of them is no pattern, and why.
-    pub fn new(sources: &[PathBuf], conversion: Arc<Conversion>) -> Result<Self, String> {
-        let pattern = |source: &PathBuf| {
-            let absolute =
-                std::path::absolute(source).map_err(|error| format!("{}: {error}", source.display()))?;
-            let text =
-                absolute.to_str().ok_or_else(|| format!("{}: a pattern is UTF-8", source.display()))?;
-            glob::Pattern::new(text)
-                .map_err(|error| format!("{}: it is no pattern: {error}", source.display()))
-        };
-        let patterns = sources.iter().map(pattern).collect::<Result<_, _>>()?;
-        Ok(Following { patterns, without: Vec::new(), conversion })
-    }
-
-    /// Follows nothing in these directories, which are absolute paths: what is read there would grow by being read.
-    #[must_use]
-    pub fn without(self, directories: Vec<PathBuf>) -> Self {
-        Following { without: directories, ..self }
-    }
-
-    /// The files that there are of these.
-    pub fn paths(&self) -> Vec<PathBuf> {
-        let found = self.patterns.iter().filter_map(|pattern| glob::glob(pattern.as_str()).ok());
-        let found = found.flat_map(|paths| paths.filter_map(Result::ok));
-        found.filter(|path| path.is_file() && !self.leaves_out(directory_of(path))).collect()
-    }
-
-    /// Whether nothing is followed of what is in this directory.
-    fn leaves_out(&self, directory: &Path) -> bool {
-        let real = directory.canonicalize();
-        let is_in = |without: &PathBuf| {
-            directory.starts_with(without) || real.as_ref().is_ok_and(|real| real.starts_with(without))
-        };
-        self.without.iter().any(is_in)
-    }
-
-    /// Whether a path, which is absolute, is one of those that are followed.
-    pub fn names(&self, path: &Path) -> bool {
-        !self.leaves_out(directory_of(path)) && self.patterns.iter().any(|pattern| pattern.matches_path(path))
-    }
 }

@@ -1,11 +1,15 @@
 //! Each line once, whatever is done to the files and to whoever follows them.
 
+mod alike;
+
 use super::*;
 use crate::convert::Conversion;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A log of which the newest entries may be lost, and others in a gap.
@@ -406,7 +410,7 @@ fn what_was_rotated_after_all_that_the_log_has_was_done_with_is_read() {
     world.catch_up();
     let id = world.log.entries[0].id;
     let label = world.log.labels[&id].clone();
-    assert!(Label::parse(&label).unwrap().finished);
+    assert!(Label::parse(&label).unwrap().finished.is_some());
     world.log.entries.iter_mut().for_each(|kept| kept.label.clone_from(&label));
     world.kill(0, None);
     world.write(10);
