@@ -3,7 +3,7 @@
 use crate::framing::{self, Unpacked};
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -39,14 +39,25 @@ impl Content {
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            return Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"));
         }
-        let mut magic = [0; 4];
-        let read = file.read_at(&mut magic, 0)?;
-        Ok(match is_named_packed(path) && framing::is_packed(&magic[..read]) {
-            true => (Content::Packed(Packed::new(file)?), metadata),
-            false => (Content::Plain(file), metadata),
-        })
+        let (mut plain, mut magic) = (Content::Plain(file), [0; 4]);
+        let read = plain.fill(0, &mut magic)?;
+        match plain {
+            Content::Plain(file) if is_named_packed(path) && framing::is_packed(&magic[..read]) => {
+                Ok((Content::Packed(Packed::new(file)?), metadata))
+            }
+            plain => Ok((plain, metadata)),
+        }
+    }
+
+    /// The same; `None` where no regular file is at the path.
+    pub(super) fn find(path: &Path) -> io::Result<Option<(Self, Metadata)>> {
+        match Content::open(path) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Fills `buffer` with what stands at `from`, as far as there is so much. Returns how many bytes there were.
@@ -58,7 +69,7 @@ impl Content {
                     match file.read_at(&mut buffer[filled..], from + filled as u64) {
                         Ok(0) => break,
                         Ok(read) => filled += read,
-                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
                         Err(error) => return Err(error),
                     }
                 }
@@ -137,7 +148,7 @@ impl Packed {
             match self.reader.read(&mut room) {
                 Ok(0) => break,
                 Ok(read) => self.held.extend_from_slice(&room[..read]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }

@@ -1,12 +1,15 @@
 //! Which content is that of a source, or a copy of it.
 
 use super::Known;
+use super::content::node;
 use super::content::{Content, Node};
 use super::label::{self, End, Label, SourceId, TAIL};
+use super::siblings::Directories;
 use std::collections::VecDeque;
+use std::fs::Metadata;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where to read on, and what the log has beyond.
 pub(super) fn resumes(known: &Known) -> (u64, VecDeque<Range<u64>>) {
@@ -19,10 +22,17 @@ pub(super) fn resumes(known: &Known) -> (u64, VecDeque<Range<u64>>) {
 }
 
 /// Whether this is the content of a source that is not done with, as far as the log has it.
-pub(super) fn has_read(known: &Known, label: &Label, content: &mut Content) -> bool {
+pub(super) fn has_read(known: &Known, label: &Label, content: &mut Content) -> io::Result<bool> {
     let (place, _) = resumes(known);
-    let is_same = label.is_of(&known.id, content).unwrap_or(false);
-    is_same && label::has_come_to(&known.id, content, place, known.check).unwrap_or(false)
+    Ok(label.is_of(&known.id, content)? && label::has_come_to(&known.id, content, place, known.check)?)
+}
+
+/// What came of a look into content, where errors are the system's: what is compressed and broken is not what is looked for.
+pub(super) fn or_system_error(looked: io::Result<bool>) -> io::Result<bool> {
+    match looked {
+        Err(error) if error.raw_os_error().is_none() => Ok(false),
+        looked => looked,
+    }
 }
 
 /// Whether what is `at` a path is a source of the path `of` that is done with, or a copy of it. A copy has as much as it, or less if the copy was made
@@ -50,12 +60,11 @@ pub(super) fn is_of_finished(
 }
 
 /// Whether a file may be a copy of another one, which may be under way: it has no more, and what it has the other has, too.
-pub(super) fn is_part_of(part: &mut Content, of: &mut Content) -> bool {
+pub(super) fn is_part_of(part: &mut Content, of: &mut Content) -> io::Result<bool> {
     let (mut first, mut of_other) = ([0; 4096], [0; 4096]);
-    let length = part.fill(0, &mut first).unwrap_or(0);
-    let is_alike = length > 0
-        && of.fill(0, &mut of_other[..length]).is_ok_and(|read| first[..length] == of_other[..read]);
-    is_alike && has_no_more(part, of).unwrap_or(false)
+    let length = part.fill(0, &mut first)?;
+    let read = of.fill(0, &mut of_other[..length])?;
+    Ok(length > 0 && first[..length] == of_other[..read] && has_no_more(part, of)?)
 }
 
 /// Whether one content is no longer than another, which may grow meanwhile; also where that cannot be told.
@@ -69,8 +78,71 @@ pub(super) fn has_no_more(one: &mut Content, other: &Content) -> io::Result<bool
     })
 }
 
-/// See [`is_part_of`].
-pub(super) fn may_be_part_of(part: &Path, of: &Path) -> bool {
-    let (Ok((mut part, _)), Ok((mut of, _))) = (Content::open(part), Content::open(of)) else { return false };
-    is_part_of(&mut part, &mut of)
+/// Where the content of a source is that the log has.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
+pub(super) enum Whereabouts {
+    /// At this path.
+    At(PathBuf, Content, Metadata),
+    /// A copy is left that ends before what was read of it.
+    Shorter,
+    /// Nowhere where it would be looked for.
+    Gone,
+    /// Something could not be looked at, and why.
+    Unsure(String),
+}
+
+/// Looks where the content of a source is that is followed by `path`, among files that are not followed.
+pub(super) fn search(
+    path: &Path,
+    known: &Known,
+    label: &Label,
+    directories: &mut Directories,
+    is_followed: impl Fn(&Node) -> bool,
+) -> Whereabouts {
+    let (mut unsure, mut is_shorter) = (None, false);
+    let (place, _) = resumes(known);
+    let (found, is_sure) = directories.settle(path, |directories| {
+        let siblings = directories.siblings(path).into_iter().map(|sibling| sibling.path);
+        // What is at the path itself and is another file is the source if nothing else is: it may just begin alike.
+        let places: Vec<_> = siblings.chain(std::iter::once(path.to_owned())).collect();
+        (unsure, is_shorter) = (directories.trouble(), false);
+        // The file itself rather than a copy of it.
+        for is_itself in [true, false] {
+            for at in &places {
+                let looked = Content::find(at).and_then(|found| {
+                    let Some((mut content, metadata)) = found else { return Ok(None) };
+                    let fits = (node(&metadata) == (label.device, label.inode)) == is_itself;
+                    if !fits || is_followed(&node(&metadata)) {
+                        return Ok(None);
+                    }
+                    if or_system_error(has_read(known, label, &mut content))? {
+                        return Ok(Some(Whereabouts::At(at.clone(), content, metadata)));
+                    }
+                    let ends_before = |content: &mut Content| {
+                        Ok(place > 0
+                            && at != path
+                            && label.is_of(&known.id, content)?
+                            && content.fill(place - 1, &mut [0])? == 0)
+                    };
+                    is_shorter |= or_system_error(ends_before(&mut content))?;
+                    Ok(None)
+                });
+                match looked {
+                    Ok(None) => {}
+                    Ok(found) => return found,
+                    Err(error) => unsure = Some(format!("{}: {error}", at.display())),
+                }
+            }
+        }
+        None
+    });
+    match (found, unsure) {
+        (Some(found), _) => found,
+        (None, Some(trouble)) => Whereabouts::Unsure(trouble),
+        (None, None) if is_sure && is_shorter => Whereabouts::Shorter,
+        (None, None) if is_sure => Whereabouts::Gone,
+        (None, None) => {
+            Whereabouts::Unsure(format!("{}: the directory does not stand still", path.display()))
+        }
+    }
 }

@@ -88,8 +88,8 @@ pub(super) struct Followed<S> {
     /// What the sink knows it by, once it had a record.
     pub(super) handle: Option<S>,
     pub(super) content: Content,
-    /// Where the file was when it was met, if it was empty then.
-    pub(super) empty_at: Option<PathBuf>,
+    /// Where the file was when it was met, and when that was, if it was empty then.
+    pub(super) empty_at: Option<(PathBuf, i64)>,
     converter: Converter,
     framing: Framing,
     pub(super) place: u64,
@@ -99,8 +99,10 @@ pub(super) struct Followed<S> {
     ahead: VecDeque<Range<u64>>,
     /// Whether the header is known, where there is one.
     headed: bool,
-    /// What was seen of the file when it was read to its end, and when that was.
+    /// What was seen of the file when it was read to its end: its size and when it had been changed.
     seen: (u64, i64),
+    /// When that was seen first.
+    pub(super) seen_at: i64,
     /// Since when what is left is the beginning of a record that silence ends; `None` where there is none.
     pub(super) silent_since: Option<i64>,
     /// Whether nothing will be added: a last record needs no end, and then the source is done with.
@@ -129,6 +131,7 @@ impl<S> Followed<S> {
             tail: Vec::new(),
             ahead,
             seen: (0, 0),
+            seen_at: i64::MAX,
             silent_since: None,
             is_whole: content.is_packed(),
             empty_at: None,
@@ -208,7 +211,10 @@ impl<S> Followed<S> {
             self.tail.extend_from_slice(&bytes[used.saturating_sub(TAIL)..used]);
             match (is_all, used > before) {
                 (true, _) => {
-                    self.seen = (metadata.size(), modified(&metadata));
+                    let seen = (metadata.size(), modified(&metadata));
+                    if self.seen != seen {
+                        (self.seen, self.seen_at) = (seen, sink.now());
+                    }
                     return Ok(Turn::AtEnd((read - used) as u64));
                 }
                 (false, true) => return Ok(Turn::More),

@@ -3,12 +3,14 @@
 //! Invariants: whatever is in `current` and in `nodes` is in `sources`; a source that is in `ready` is there once.
 
 use super::content::{Content, Node, node};
-use super::copies::{has_no_more, has_read, is_of_finished, is_part_of, may_be_part_of, resumes};
+use super::copies::{
+    Whereabouts, has_no_more, has_read, is_of_finished, is_part_of, or_system_error, resumes, search,
+};
 use super::family::Families;
 use super::followed::{Broken, Followed, Room, Same, Turn};
-use super::label::{End, Label, SourceId};
+use super::label::{End, Label, SourceId, has_come_to};
 use super::names::Found;
-use super::siblings::{Directories, directory_of, modified};
+use super::siblings::{Directories, Sibling, are_related, directory_of, modified};
 use super::watch::Watch;
 use super::{Following, Known, Sink};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -82,7 +84,15 @@ pub struct Follower<S> {
     troubles: HashMap<PathBuf, Trouble>,
     /// Paths of which sources were finished since all was looked at.
     finished: HashSet<PathBuf>,
+    /// Paths of which not all could be looked at that nobody has seen, with since when.
+    unseen: HashMap<PathBuf, i64>,
     room: Room,
+}
+
+/// Whether a file may be a copy of another one, which may be under way.
+fn may_be_part_of(part: &Path, of: &Path) -> bool {
+    let (Ok((mut part, _)), Ok((mut of, _))) = (Content::open(part), Content::open(of)) else { return false };
+    is_part_of(&mut part, &mut of).unwrap_or(false)
 }
 
 impl<S> Follower<S> {
@@ -113,6 +123,7 @@ impl<S> Follower<S> {
             due: i64::MIN,
             troubles: HashMap::new(),
             finished: HashSet::new(),
+            unseen: HashMap::new(),
             room: Room::default(),
         }
     }
@@ -190,9 +201,12 @@ impl<S> Follower<S> {
             return Ok(());
         }
         let Some(source) = self.sources.get_mut(&of) else { return Ok(()) };
-        if source.label.beginning == 0 && source.label.met < now && source.note_beginning().is_ok() {
+        let empty_since = source.empty_at.as_ref().map(|(_, since)| *since);
+        if let Some(since) = empty_since.filter(|since| source.label.beginning == 0 && *since < now)
+            && source.note_beginning().is_ok()
+        {
             // It was empty, and may have been copied and truncated since then: nothing that was read of it would tell.
-            let (path, since) = (source.label.path.clone(), source.label.met);
+            let path = source.label.path.clone();
             self.begin_unseen(&path, since, &mut Directories::default(), sink, now);
         }
         let Some(source) = self.sources.get_mut(&of) else { return Ok(()) };
@@ -222,10 +236,11 @@ impl<S> Follower<S> {
             return false;
         }
         let Some(mut source) = self.sources.remove(&of) else { return false };
-        let at = source.empty_at.clone().unwrap_or_default();
+        let at = source.empty_at.as_ref().map(|(at, _)| at.clone()).unwrap_or_default();
         let metadata = source.content.metadata();
-        let is_copy =
-            metadata.is_ok_and(|metadata| self.may_be_copy(&at, &mut source.content, &metadata, true));
+        let is_copy = metadata
+            .and_then(|metadata| self.may_be_copy(&at, &mut source.content, &metadata, true))
+            .unwrap_or(false);
         self.sources.insert(of, source);
         is_copy
     }
@@ -248,6 +263,7 @@ impl<S> Follower<S> {
         let is_told = self.watch_all(&paths);
         (self.looked, self.due) = (now, now.saturating_add(if is_told { LOOK } else { LOOK_UNTOLD }));
         let mut directories = Directories::default();
+        self.find_renamed(&paths, sink);
         // A file by its own name before whatever leads to it: who can put a link somewhere has no other file taken for it.
         let mut links = Vec::new();
         for path in &paths {
@@ -314,21 +330,47 @@ impl<S> Follower<S> {
             self.note(path, Trouble { what, is_unread }, sink);
             return Ok(());
         }
-        let of_node = metadata.as_ref().and_then(|metadata| self.nodes.get(&node(metadata))).copied();
+        let at = metadata.as_ref().and_then(|metadata| self.nodes.get(&node(metadata))).copied();
         let followed = self.current.get(path).copied();
-        let since = match (followed, of_node) {
-            (None, _) => self.find_rest(path, directories, sink)?,
-            (Some(of), Some(at)) if of == at => return Ok(()),
-            (Some(of), _) => self.leave(path, of, sink, now)?,
-        };
+        let is_there = followed.is_some() && followed == at;
+        let mut since = self.unseen.remove(path);
+        if !is_there && let Some(of) = followed {
+            since = since.into_iter().chain(self.leave(path, of, sink, now)?).min();
+        }
+        if self.has_rest(path) || !is_there && followed.is_none() {
+            since = since.into_iter().chain(self.find_rest(path, directories, sink)?).min();
+        }
+        // One that was renamed has its name again.
+        let returned =
+            at.filter(|of| !is_there && self.sources.get(of).is_some_and(|source| source.label.path == path));
+        if let Some(of) = returned {
+            self.current.insert(path.to_owned(), of);
+            self.make_ready(of);
+        }
         let mut met = now;
         if let Some(since) = since {
-            met = self.begin_unseen(path, since, directories, sink, now);
+            met = self.begin_unseen(path, since, directories, sink, now).min(since);
         }
         if metadata.is_some() && !self.current.contains_key(path) {
-            self.begin(path, path, sink, met);
+            self.go_on_in_another(path, directories);
+            self.go_on_behind_the_end(path, directories, sink);
+            if !self.current.contains_key(path) && !self.begin(path, path, sink, met) {
+                self.look_again(path, met, now);
+            }
         }
         Ok(())
+    }
+
+    /// Whether the log has something of this path that was not found yet.
+    fn has_rest(&self, path: &Path) -> bool {
+        self.rest.related(path).any(|(of, rest)| of == path && rest.label.finished.is_none())
+    }
+
+    /// Something beside this path could not be looked at, which may have come since then.
+    fn look_again(&mut self, path: &Path, since: i64, now: i64) {
+        let unseen = self.unseen.entry(path.to_owned()).or_insert(since);
+        *unseen = since.min(*unseen);
+        self.due = self.due.min(now.saturating_add(LOOK_UNTOLD));
     }
 
     /// The file at a path is not that of this source any more, which has another name by now, or none. Returns since when there may be files that
@@ -344,8 +386,131 @@ impl<S> Follower<S> {
         let met = self.sources.get(&of).map(|source| source.label.met);
         // It may have been copied and truncated before: then the copy is its content, and none of the files that nobody has seen.
         self.turn(of, sink, now)?;
-        let left = self.sources.get(&of).and_then(|source| source.content.metadata().ok());
-        Ok(left.map(|metadata| modified(&metadata)).or(met))
+        Ok(met)
+    }
+
+    /// Where the file of a source is gone, and another one is in its place with all that was read, and no copy is beside it, then somebody
+    /// wrote it anew, as editors do, or put it back: the source goes on in it.
+    fn go_on_in_another(&mut self, path: &Path, directories: &mut Directories) {
+        let of_path: Vec<_> =
+            self.families.related(path).filter(|(of, _)| *of == path).map(|(_, of)| *of).collect();
+        for of in of_path {
+            if !self.current.contains_key(path) {
+                self.go_on_in(path, of, directories);
+            }
+        }
+    }
+
+    fn go_on_in(&mut self, path: &Path, of: Number, directories: &mut Directories) {
+        let Some(source) = self.sources.get_mut(&of) else { return };
+        let is_gone = source.content.metadata().is_ok_and(|metadata| metadata.nlink() == 0);
+        let goes_on = |at: &Path, source: &mut Followed<S>| {
+            let (mut content, metadata) = Content::find(at).ok()??;
+            (source.compare(&mut content).ok()? == Same::GoesOn).then_some((content, node(&metadata)))
+        };
+        let mut is_beside = |source: &mut Followed<S>| {
+            directories.siblings(path).iter().any(|sibling| goes_on(&sibling.path, source).is_some())
+        };
+        if is_gone
+            && let Some((content, of_content)) = goes_on(path, source)
+            && !self.nodes.contains_key(&of_content)
+            && !is_beside(source)
+        {
+            self.nodes.remove(&source.node());
+            if source.adopt(content, of_content).is_ok() {
+                self.nodes.insert(of_content, of);
+                self.current.insert(path.to_owned(), of);
+                self.make_ready(of);
+            }
+        }
+    }
+
+    /// A source that was done with goes on where a file has come to its path that has all of it and has no copy beside it: what was removed was put
+    /// back.
+    fn go_on_behind_the_end<T: Sink<Source = S>>(
+        &mut self,
+        path: &Path,
+        directories: &mut Directories,
+        sink: &mut T,
+    ) {
+        for Rest { known, label } in self.rest.take(path, |rest| rest.label.finished.is_some()) {
+            let goes_on = |at: &Path| {
+                let (mut content, metadata) = Content::find(at).ok()??;
+                let end = label.finished.filter(|_| !content.is_packed())?;
+                let is_it = label.is_of(&known.id, &mut content).ok()?
+                    && has_come_to(&known.id, &mut content, end.length, end.check).ok()?;
+                (is_it && !self.nodes.contains_key(&node(&metadata))).then_some((
+                    content,
+                    node(&metadata),
+                    end,
+                ))
+            };
+            let is_beside = |directories: &mut Directories| {
+                let is_it = |sibling: &Sibling| {
+                    Content::find(&sibling.path).is_ok_and(|found| {
+                        found.is_some_and(|(mut content, _)| {
+                            label.is_of(&known.id, &mut content).unwrap_or(true)
+                        })
+                    })
+                };
+                directories.siblings(path).iter().any(is_it)
+            };
+            match goes_on(path).filter(|_| !self.current.contains_key(path) && !is_beside(directories)) {
+                Some((content, (device, inode), end)) => {
+                    let label = Label { device, inode, finished: None, ..label };
+                    let (_, ahead) = resumes(&known);
+                    let source = Followed::new(
+                        (known.id, label),
+                        content,
+                        &self.following.conversion,
+                        (end.length, ahead),
+                    );
+                    if let Some(of) = self.add(source, path, sink) {
+                        self.current.insert(path.to_owned(), of);
+                    }
+                }
+                None => self.rest.insert(path, Rest { known, label }),
+            }
+        }
+    }
+
+    /// Finds sources that the log has under paths that they have not any more, and that are not those of rotated files, by the files themselves.
+    fn find_renamed<T: Sink<Source = S>>(&mut self, paths: &[PathBuf], sink: &mut T) {
+        let unfinished = self.rest.iter().filter(|(_, rest)| rest.label.finished.is_none());
+        let nodes: HashMap<Node, PathBuf> = unfinished
+            .map(|(path, Rest { label, .. })| ((label.device, label.inode), path.to_owned()))
+            .collect();
+        if nodes.is_empty() {
+            return;
+        }
+        for path in paths.iter().filter(|path| !self.current.contains_key(*path)).collect::<Vec<_>>() {
+            let Ok(metadata) = std::fs::metadata(path) else { continue };
+            let of_file = node(&metadata);
+            // Where it is still under the path that the log has, it is found there.
+            let is_there = |of: &Path| {
+                self.following.names(of) && std::fs::metadata(of).is_ok_and(|there| node(&there) == of_file)
+            };
+            let is_renamed = |of: &&PathBuf| !are_related(of, path) && !is_there(of);
+            let is_followed = self.nodes.contains_key(&of_file);
+            let Some(of) = nodes.get(&of_file).filter(is_renamed).filter(|_| !is_followed) else { continue };
+            let is_it = |rest: &Rest| (rest.label.device, rest.label.inode) == of_file;
+            for Rest { known, mut label } in self.rest.take(of, is_it) {
+                let found = Content::find(path).ok().flatten().filter(|(_, found)| node(found) == of_file);
+                let found = found.and_then(|(mut content, _)| {
+                    has_read(&known, &label, &mut content).is_ok_and(|is_it| is_it).then_some(content)
+                });
+                let Some(content) = found else {
+                    self.rest.insert(of, Rest { known, label });
+                    continue;
+                };
+                label.path.clone_from(path);
+                let source =
+                    Followed::new((known.id, label), content, &self.following.conversion, resumes(&known));
+                if let Some(of) = self.add(source, path, sink) {
+                    self.current.insert(path.to_owned(), of);
+                }
+            }
+        }
     }
 
     /// Finds the sources of this path that the log has: at the path, beside it under another name, as a copy, or compressed. Returns since when
@@ -357,87 +522,43 @@ impl<S> Follower<S> {
         sink: &mut T,
     ) -> Result<Option<i64>, T::Error> {
         let mut since = None::<i64>;
-        let mut unseen_since = |moment| since = Some(since.map_or(moment, |since| since.min(moment)));
         for Rest { known, mut label } in self.rest.take(path, |rest| rest.label.finished.is_none()) {
+            since = since.into_iter().chain([label.met]).min();
             let (place, ahead) = resumes(&known);
-            let (found, is_sure) =
-                directories.settle(path, |directories| self.find(path, &known, &label, directories));
-            if !is_sure {
-                // It is looked for again.
-                unseen_since(label.met);
-                self.rest.insert(path, Rest { known, label });
-                continue;
-            }
-            let shorter = match found {
-                None => self.find_shorter(path, &known, &label, directories),
-                Some(_) => None,
-            };
-            if let Some(metadata) = shorter {
+            match search(path, &known, &label, directories, |node| self.nodes.contains_key(node)) {
+                Whereabouts::At(at, content, metadata) => {
+                    (label.device, label.inode) = node(&metadata);
+                    let source =
+                        Followed::new((known.id, label), content, &self.following.conversion, (place, ahead));
+                    if let (Some(of), true) = (self.add(source, path, sink), at == path) {
+                        self.current.insert(path.to_owned(), of);
+                    }
+                }
                 // It was copied before all was written that was read, and then truncated: all of the copy was read.
-                unseen_since(modified(&metadata));
-                label.finished = Some(End { length: place, check: known.check });
-                self.rest.insert(path, Rest { known, label });
-                continue;
-            }
-            let Some((at, content, metadata)) = found else {
-                sink.tell(&format!(
-                    "{}: what was read up to byte {place} is neither there nor beside it: what came after that, if anything did, is not in the log",
-                    path.display()
-                ));
-                sink.forget(&known.id);
-                unseen_since(label.met);
-                continue;
-            };
-            unseen_since(modified(&metadata));
-            (label.device, label.inode) = node(&metadata);
-            let source =
-                Followed::new((known.id, label), content, &self.following.conversion, (place, ahead));
-            if let (Some(of), true) = (self.add(source, path, sink), at == path) {
-                self.current.insert(path.to_owned(), of);
+                Whereabouts::Shorter => {
+                    label.finished = Some(End { length: place, check: known.check });
+                    self.rest.insert(path, Rest { known, label });
+                }
+                // It is looked for again.
+                Whereabouts::Unsure(why) => {
+                    let what =
+                        format!("{}: what was read up to byte {place} is not found: {why}", path.display());
+                    self.rest.insert(path, Rest { known, label });
+                    self.trouble(path, what, sink);
+                }
+                Whereabouts::Gone => {
+                    sink.tell(&format!(
+                        "{}: what was read up to byte {place} is neither there nor beside it: what came after that, if anything did, is not in the log",
+                        path.display()
+                    ));
+                    sink.forget(&known.id);
+                }
             }
         }
         // Where all that the log has of the path is done with, whatever came after the last of these was met may be unseen.
-        let finished = self.rest.iter().filter(|(of, rest)| *of == path && rest.label.finished.is_some());
+        let finished =
+            self.rest.related(path).filter(|(of, rest)| *of == path && rest.label.finished.is_some());
         Ok(since.or(finished.map(|(_, rest)| rest.label.met).max()))
-    }
-
-    /// Finds the content of a source that the log has, and where it is.
-    fn find(
-        &self,
-        path: &Path,
-        known: &Known,
-        label: &Label,
-        directories: &mut Directories,
-    ) -> Option<(PathBuf, Content, Metadata)> {
-        let siblings = directories.siblings(path).into_iter().map(|sibling| sibling.path);
-        // What is at the path itself and is another file is the source if nothing else is: it may just begin alike.
-        let places: Vec<_> = siblings.chain(std::iter::once(path.to_owned())).collect();
-        // The file itself rather than a copy of it.
-        [true, false].into_iter().find_map(|is_itself| {
-            places.iter().find_map(|at| {
-                let (mut content, metadata) = Content::open(at).ok()?;
-                let fits = (node(&metadata) == (label.device, label.inode)) == is_itself;
-                let fits = fits && !self.nodes.contains_key(&node(&metadata));
-                (fits && has_read(known, label, &mut content)).then(|| (at.clone(), content, metadata))
-            })
-        })
-    }
-
-    /// Finds a copy of a source that the log has which ends before what was read of it.
-    fn find_shorter(
-        &self,
-        path: &Path,
-        known: &Known,
-        label: &Label,
-        directories: &mut Directories,
-    ) -> Option<Metadata> {
-        let (place, _) = resumes(known);
-        directories.siblings(path).into_iter().find_map(|sibling| {
-            let (mut content, metadata) = Content::open(&sibling.path).ok()?;
-            let is_same = label.is_of(&known.id, &mut content).ok()?;
-            let is_shorter = is_same && place > 0 && content.fill(place - 1, &mut [0]).ok()? == 0;
-            (is_shorter && !self.nodes.contains_key(&sibling.node)).then_some(metadata)
-        })
     }
 
     /// Begins to read the files beside `path` that were rotated since then, and that nobody has seen. Returns since when there may be copies of what
@@ -450,69 +571,68 @@ impl<S> Follower<S> {
         sink: &mut T,
         now: i64,
     ) -> i64 {
-        let mut copied = now;
+        let (mut copied, mut is_settled) = (now, true);
         directories.settle(path, |directories| {
-            for sibling in directories.siblings(path) {
+            let siblings = directories.siblings(path);
+            is_settled = directories.trouble().is_none();
+            for sibling in siblings {
                 if sibling.modified < since || self.nodes.contains_key(&sibling.node) {
                     continue;
                 }
                 match !self.current.contains_key(path) && may_be_part_of(&sibling.path, path) {
                     true => copied = copied.min(sibling.modified),
-                    false => self.begin(&sibling.path, path, sink, now),
+                    false => is_settled &= self.begin(&sibling.path, path, sink, since),
                 }
             }
             None::<()>
         });
+        if !is_settled {
+            self.look_again(path, since, now);
+        }
         copied
     }
 
-    /// Begins to read the file `at`, which belongs to `path`, unless it may be a copy of what is known.
-    fn begin<T: Sink<Source = S>>(&mut self, at: &Path, path: &Path, sink: &mut T, met: i64) {
-        let (mut content, metadata) = match Content::open(at) {
-            Ok(opened) => opened,
-            // It is gone again.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => return self.trouble(at, format!("{}: {error}", at.display()), sink),
+    /// Begins to read the file `at`, which belongs to `path`, unless it may be a copy of what is known. False where it could not be looked at now.
+    fn begin<T: Sink<Source = S>>(&mut self, at: &Path, path: &Path, sink: &mut T, met: i64) -> bool {
+        let found = Content::find(at).and_then(|found| {
+            let Some((mut content, metadata)) = found else { return Ok(None) };
+            let is_known = self.nodes.contains_key(&node(&metadata))
+                || self.may_be_copy(at, &mut content, &metadata, false)?;
+            Ok((!is_known).then_some((content, metadata)))
+        });
+        let (content, metadata) = match found {
+            Ok(Some(found)) => found,
+            Ok(None) => return true,
+            Err(error) => {
+                self.trouble(at, format!("{}: {error}", at.display()), sink);
+                // What may not be read is not read a moment later either.
+                return error.kind() == io::ErrorKind::PermissionDenied;
+            }
         };
-        if self.nodes.contains_key(&node(&metadata)) || self.may_be_copy(at, &mut content, &metadata, false) {
-            return;
-        }
-        if self.following.is_left_out(at, &metadata) {
-            let what = format!("{}: it is a file of the log itself, and is not followed", at.display());
-            return self.trouble(at, what, sink);
-        }
         if self.sources.len() >= self.following.files {
             let what = format!(
                 "{} files are followed, and no more can be open: others wait until some are done with (ulimit -Hn says how many)",
                 self.sources.len()
             );
-            return self.trouble(Path::new(""), what, sink);
+            self.trouble(Path::new(""), what, sink);
+            // One at its own path is looked at again in any case.
+            return at == path;
         }
-        if !content.is_complete(at) {
-            // What it is made of is still there beside it; one that is followed by itself is looked at again.
-            if at == path {
-                let what = format!(
-                    "{}: it is not a whole compressed file yet, as its name says it is",
-                    at.display()
-                );
-                self.trouble(at, what, sink);
+        if let Err(why) = self.may_begin(at, path, &content, &metadata) {
+            // What a compressed file is made of is still there beside it; one that is followed by itself is looked at again.
+            if let Some(why) = why {
+                self.trouble(at, format!("{}: {why}", at.display()), sink);
             }
-            return;
+            return true;
         }
         let (device, inode) = node(&metadata);
-        let label = Label {
-            path: path.to_owned(),
-            device,
-            inode,
-            met,
-            beginning: 0,
-            digest: (0, 0),
-            lines: Vec::new(),
-            finished: None,
-        };
+        let path_of = path.to_owned();
+        let (digest, lines) = ((0, 0), Vec::new());
+        let label = Label { path: path_of, device, inode, met, beginning: 0, digest, lines, finished: None };
         if !label.has_room() {
             let what = format!("{}: its path is longer than those that can be followed", at.display());
-            return self.trouble(at, what, sink);
+            self.trouble(at, what, sink);
+            return true;
         }
         let id = (self.random)();
         let mut source =
@@ -520,10 +640,30 @@ impl<S> Follower<S> {
         if let Ok(source) = &mut source
             && source.label.beginning == 0
         {
-            source.empty_at = Some(at.to_owned());
+            source.empty_at = Some((at.to_owned(), sink.now()));
         }
-        if let (Some(of), true) = (self.add(source, path, sink), at == path) {
+        let added = self.add(source, at, sink);
+        if let (Some(of), true) = (added, at == path) {
             self.current.insert(path.to_owned(), of);
+        }
+        added.is_some()
+    }
+
+    /// Whether a file may be read as one of this path. Where it may not, the reason, if it is one that somebody should know.
+    fn may_begin(
+        &self,
+        at: &Path,
+        path: &Path,
+        content: &Content,
+        metadata: &Metadata,
+    ) -> Result<(), Option<&'static str>> {
+        match () {
+            () if self.following.is_left_out(at, metadata) => {
+                Err(Some("it is a file of the log itself, and is not followed"))
+            }
+            () if content.is_complete(at) => Ok(()),
+            () if at == path => Err(Some("it is not a whole compressed file yet, as its name says it is")),
+            () => Err(None),
         }
     }
 
@@ -535,40 +675,39 @@ impl<S> Follower<S> {
         content: &mut Content,
         metadata: &Metadata,
         was_empty: bool,
-    ) -> bool {
+    ) -> io::Result<bool> {
         let live: Vec<_> = self.families.related(at).map(|(path, of)| (path.to_owned(), *of)).collect();
         for (path, of) in live {
             let is_current = self.current.get(&path) == Some(&of);
             let Some(source) = self.sources.get_mut(&of).filter(|_| path != at || !is_current) else {
                 continue;
             };
-            let same = if source.label.beginning > 0 {
-                source.compare(content).unwrap_or(Same::No)
-            } else {
-                Same::No
-            };
-            let is_copy = match is_current {
-                // A copy may be under way.
-                true => same != Same::No || is_part_of(content, &mut source.content),
-                // Of a file that was renamed nobody makes a copy but a compressed one; what was written to it after that is not in there. And what
-                // was empty may be the copy that it was found as.
-                false => {
-                    same != Same::No
+            let mut look = || {
+                let is_same = source.label.beginning > 0 && source.compare(content)? != Same::No;
+                match is_current {
+                    // A copy may be under way.
+                    true => Ok(is_same || is_part_of(content, &mut source.content)?),
+                    // Of a file that was renamed nobody makes a copy but a compressed one; what was written to it after that is not in there. And
+                    // what was empty may be the copy that it was found as.
+                    false => Ok(is_same
                         && (was_empty || content.is_packed())
-                        && has_no_more(content, &source.content).unwrap_or(true)
+                        && has_no_more(content, &source.content)?),
                 }
             };
-            if is_copy {
-                return true;
+            if or_system_error(look())? {
+                return Ok(true);
             }
         }
-        let mut rest = self.rest.related(at);
-        rest.any(|(path, Rest { known, label })| match label.finished {
-            None => has_read(known, label, content),
-            Some(end) => {
-                is_of_finished((path, &known.id, label, end), (at, content, node(metadata))).unwrap_or(false)
+        for (path, Rest { known, label }) in self.rest.related(at) {
+            let is_it = match label.finished {
+                None => has_read(known, label, content),
+                Some(end) => is_of_finished((path, &known.id, label, end), (at, content, node(metadata))),
+            };
+            if or_system_error(is_it)? {
+                return Ok(true);
             }
-        })
+        }
+        Ok(false)
     }
 
     fn add<T: Sink<Source = S>>(
@@ -635,9 +774,12 @@ impl<S> Follower<S> {
     ) -> Result<(), T::Error> {
         let Some(source) = self.sources.get(&of) else { return Ok(()) };
         let Ok(metadata) = source.content.metadata() else { return Ok(()) };
-        let is_old = !newest.contains(&of) && now.saturating_sub(modified(&metadata)) > DONE;
-        let is_done = self.is_rotated(of, source) && (metadata.nlink() == 0 || is_old);
         let is_as_seen = source.is_as_seen(&metadata);
+        let is_old = is_as_seen
+            && (now.saturating_sub(modified(&metadata)) > DONE || now.saturating_sub(source.seen_at) > DONE);
+        // Whoever writes to a file that is gone may not have noticed yet either.
+        let is_done =
+            self.is_rotated(of, source) && is_old && (metadata.nlink() == 0 || !newest.contains(&of));
         let Some(source) = self.sources.get_mut(&of) else { return Ok(()) };
         source.is_whole |= is_as_seen && is_done;
         if is_done || !is_as_seen {
@@ -695,20 +837,42 @@ impl<S> Follower<S> {
 
     /// The content of a file is not what it was: it was truncated. What was not read yet is in the copy, where there is one.
     fn truncated<T: Sink<Source = S>>(&mut self, of: Number, sink: &mut T, now: i64) -> Result<(), T::Error> {
-        let Some(mut source) = self.remove(of) else { return Ok(()) };
-        let path = source.label.path.clone();
-        let mut directories = Directories::default();
-        let mut since = source.label.met;
+        let Some(source) = self.sources.get_mut(&of) else { return Ok(()) };
+        let (path, since) = (source.label.path.clone(), source.label.met);
+        let (mut directories, mut unsure) = (Directories::default(), None);
         let (copy, _) = directories.settle(&path, |directories| {
-            directories.siblings(&path).into_iter().rev().find_map(|sibling| {
-                let (mut content, metadata) = Content::open(&sibling.path).ok()?;
-                let same = source.compare(&mut content).unwrap_or(Same::No);
+            let siblings = directories.siblings(&path);
+            unsure = directories.trouble();
+            siblings.into_iter().rev().find_map(|sibling| {
+                let looked = Content::find(&sibling.path).and_then(|found| {
+                    let Some((mut content, metadata)) = found else { return Ok(None) };
+                    let is_same = or_same(self.sources.get(&of), &mut content)?;
+                    Ok(is_same.map(|same| (same, content, metadata)))
+                });
+                let (same, content, metadata) = looked.unwrap_or_else(|error| {
+                    if error.kind() == io::ErrorKind::PermissionDenied {
+                        return None;
+                    }
+                    unsure = Some(format!("{}: {error}", sibling.path.display()));
+                    None
+                })?;
                 // One that was met while it was made is no source of its own.
                 let of_node = self.nodes.get(&sibling.node).and_then(|of| self.sources.get(of));
                 let is_new = of_node.is_none_or(|source| source.label.beginning == 0);
-                (same != Same::No && is_new).then_some((same, content, metadata))
+                is_new.then_some((same, content, metadata))
             })
         });
+        if let (None, Some(why)) = (&copy, unsure) {
+            // The copy may be what could not be looked at.
+            self.trouble(
+                &path,
+                format!("{}: it was truncated, and a copy is not found: {why}", path.display()),
+                sink,
+            );
+            self.look_again(&path, since, now);
+            return Ok(());
+        }
+        let Some(mut source) = self.remove(of) else { return Ok(()) };
         if let Some(met) = copy.as_ref().and_then(|(_, _, metadata)| self.nodes.get(&node(metadata)).copied())
         {
             self.remove(met);
@@ -716,7 +880,6 @@ impl<S> Follower<S> {
         match copy {
             // A copy is whole before what it is of is truncated.
             Some((Same::GoesOn, content, metadata)) => {
-                since = modified(&metadata);
                 if let Err(error) = source.adopt(content, node(&metadata)) {
                     self.trouble(&path, format!("reading the copy of {}: {error}", path.display()), sink);
                 }
@@ -725,8 +888,7 @@ impl<S> Follower<S> {
                 self.insert(source);
             }
             // More was read than was copied.
-            Some((_, _, metadata)) => {
-                since = modified(&metadata);
+            Some(_) => {
                 let of = self.insert(source);
                 self.finish(of, sink)?;
             }
@@ -741,8 +903,19 @@ impl<S> Follower<S> {
                 }
             }
         }
-        let met = self.begin_unseen(&path, since, &mut directories, sink, now);
-        self.begin(&path, &path, sink, met);
+        let met = self.begin_unseen(&path, since, &mut directories, sink, now).min(since);
+        if !self.begin(&path, &path, sink, met) {
+            self.look_again(&path, met, now);
+        }
         Ok(())
+    }
+}
+
+/// What content is to a source, where it is the same; errors are the system's.
+fn or_same<S>(source: Option<&Followed<S>>, content: &mut Content) -> io::Result<Option<Same>> {
+    let same = source.map_or(Ok(Same::No), |source| source.compare(content));
+    match same {
+        Err(error) if error.raw_os_error().is_some() => Err(error),
+        same => Ok(same.ok().filter(|same| *same != Same::No)),
     }
 }

@@ -40,7 +40,7 @@ pub struct Label {
     pub device: u64,
     /// See `device`.
     pub inode: u64,
-    /// When it was met first, in nanoseconds since the epoch.
+    /// When its path was heard of first, in nanoseconds since the epoch: what was rotated there since then is read.
     pub met: i64,
     /// How many of its first bytes `digest` is of.
     pub beginning: u64,

@@ -35,7 +35,7 @@ pub fn locate(known: &Known) -> Located {
     let mut located = Located::Gone;
     for path in std::iter::once(label.path.clone()).chain(siblings) {
         let Ok((mut content, metadata)) = Content::open(&path) else { continue };
-        if has_read(known, &label, &mut content) {
+        if has_read(known, &label, &mut content).unwrap_or(false) {
             let lag = match content.is_packed() {
                 true => content.fill(held, &mut [0]).is_ok_and(|read| read == 0).then_some(0),
                 false => Some(metadata.len().saturating_sub(held)),

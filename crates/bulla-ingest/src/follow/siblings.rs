@@ -4,6 +4,7 @@ use super::content::{Node, node};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,11 @@ pub(super) struct Sibling {
 
 /// What is in directories, each of which is read once, unless it is asked whether it has changed.
 #[derive(Default)]
-pub(super) struct Directories(HashMap<PathBuf, Listing>);
+pub(super) struct Directories {
+    read: HashMap<PathBuf, Listing>,
+    /// What could not be looked at, and why, since somebody asked for it.
+    trouble: Option<String>,
+}
 
 /// What was in a directory.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ struct Listing {
     /// When the directory was changed last; `None` where that cannot be known.
     changed: Option<SystemTime>,
     read: SystemTime,
+    /// Why something may be there that is not in `names`.
+    trouble: Option<String>,
 }
 
 /// The clock of a file system may stand still for so long.
@@ -41,11 +48,16 @@ const TRIES: usize = 50;
 impl Listing {
     fn read(directory: &Path) -> Self {
         let (changed, read) = (changed(directory), SystemTime::now());
-        // A directory that cannot be read has nothing that could be read there.
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        let mut names: Vec<_> = entries.map(|entry| (entry.file_name(), entry.ino())).collect();
+        let names = fs::read_dir(directory).and_then(|entries| {
+            entries.map(|entry| entry.map(|entry| (entry.file_name(), entry.ino()))).collect()
+        });
+        let trouble = |error: &io::Error| format!("{}: {error}", directory.display());
+        let (mut names, trouble): (Vec<_>, _) = match names {
+            Ok(names) => (names, None),
+            Err(error) => (Vec::new(), Some(trouble(&error))),
+        };
         names.sort_unstable();
-        Listing { names, changed, read }
+        Listing { names, changed, read, trouble }
     }
 
     /// Whether the directory is surely as it was when it was read.
@@ -64,16 +76,31 @@ impl Directories {
     /// `app.log-20261126.gz`, `app.1.log` beside `app.log`. In the order of their last change.
     pub(super) fn siblings(&mut self, path: &Path) -> Vec<Sibling> {
         let directory = directory_of(path);
-        let listing = self.0.entry(directory.to_owned()).or_insert_with(|| Listing::read(directory));
+        let listing = self.read.entry(directory.to_owned()).or_insert_with(|| Listing::read(directory));
+        let trouble = &mut self.trouble;
+        *trouble = trouble.take().or_else(|| listing.trouble.clone());
         let Some(name) = path.file_name() else { return Vec::new() };
         let stem = stem(name.as_bytes());
         let first = listing.names.partition_point(|(of, _)| of.as_bytes() < stem);
         let names = listing.names[first..].iter().map(|(of, _)| of);
         let of_stem = names.take_while(|of| of.as_bytes().starts_with(stem));
         let rotated = of_stem.filter(|of| *of != name && is_rotated(name.as_bytes(), of.as_bytes()));
-        let mut siblings: Vec<_> = rotated.filter_map(|of| Sibling::find(directory.join(of))).collect();
+        let mut siblings: Vec<_> = rotated
+            .filter_map(|of| {
+                let path = directory.join(of);
+                Sibling::find(&path).unwrap_or_else(|error| {
+                    *trouble = Some(format!("{}: {error}", path.display()));
+                    None
+                })
+            })
+            .collect();
         siblings.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
         siblings
+    }
+
+    /// What could not be looked at since this was asked last, and why.
+    pub(super) fn trouble(&mut self) -> Option<String> {
+        self.trouble.take()
     }
 }
 
@@ -81,12 +108,12 @@ impl Directories {
     /// Whether the directory of `path` is not as it was when it was read. From now on it is as it is.
     pub(super) fn has_changed(&mut self, path: &Path) -> bool {
         let directory = directory_of(path);
-        match self.0.get(directory) {
+        match self.read.get(directory) {
             Some(before) if before.is_current(directory) => false,
             _ => {
                 let now = Listing::read(directory);
-                let is_same = self.0.get(directory).is_some_and(|before| before.names == now.names);
-                self.0.insert(directory.to_owned(), now);
+                let is_same = self.read.get(directory).is_some_and(|before| before.names == now.names);
+                self.read.insert(directory.to_owned(), now);
                 !is_same
             }
         }
@@ -112,9 +139,18 @@ impl Directories {
 }
 
 impl Sibling {
-    fn find(path: PathBuf) -> Option<Self> {
-        let metadata = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
-        Some(Sibling { path, node: node(&metadata), modified: modified(&metadata) })
+    /// The regular file at a path, if there is one.
+    fn find(path: &Path) -> io::Result<Option<Self>> {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_file() => Ok(Some(Sibling {
+                path: path.to_owned(),
+                node: node(&metadata),
+                modified: modified(&metadata),
+            })),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -535,6 +535,10 @@ fn a_file_that_goes_is_read_to_its_end_without_one() {
     write!(world.file, "{{\"operation\":\"n11\"}}").unwrap();
     world.written = 11;
     fs::remove_file(world.path("app.log")).unwrap();
+    // Its writer may not have noticed.
+    world.catch_up();
+    assert_eq!(world.follower().state().files, 1);
+    world.log.now += 61 * 1_000_000_000;
     world.catch_up();
     world.check();
     assert_eq!(world.follower().state().files, 0);

@@ -207,3 +207,115 @@ fn a_file_is_followed_whatever_its_name() {
     world.catch_up();
     world.has(&["one", "two"]);
 }
+
+#[test]
+fn a_directory_that_is_away_for_a_while_takes_nothing_with_it() {
+    let mut world = World::new(&["d/app.log"]);
+    fs::create_dir(world.path("d")).unwrap();
+    world.put("d/app.log", &(line("one") + &line("two")));
+    world.catch_up();
+    world.kill(0, None);
+    fs::rename(world.path("d"), world.path("away")).unwrap();
+    world.catch_up();
+    assert!(world.log.forgotten.is_empty());
+    fs::rename(world.path("away"), world.path("d")).unwrap();
+    world.catch_up();
+    world.has(&["one", "two"]);
+}
+
+#[test]
+fn what_was_rotated_is_read_whatever_time_an_older_file_was_changed() {
+    let mut world = World::new(&["app.log"]);
+    world.put("app.log", &line("one"));
+    world.catch_up();
+    world.kill(0, None);
+    fs::rename(world.path("app.log"), world.path("app.log.2")).unwrap();
+    world.put("app.log.1", &line("two"));
+    let late = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    File::options().append(true).open(world.path("app.log.2")).unwrap().set_modified(late).unwrap();
+    world.put("app.log", &line("three"));
+    world.catch_up();
+    world.has(&["one", "two", "three"]);
+}
+
+#[test]
+fn what_is_written_to_a_file_that_was_removed_is_read_for_a_while() {
+    let mut world = World::new(&["app.log"]);
+    world.write(10);
+    world.catch_up();
+    fs::remove_file(world.path("app.log")).unwrap();
+    world.write(5);
+    world.step();
+    world.log.now += 30 * 1_000_000_000;
+    world.step();
+    world.write(5);
+    world.catch_up();
+    world.check();
+}
+
+#[test]
+fn a_file_that_was_removed_and_is_put_back_goes_on() {
+    for (kills, is_done) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut world = World::new(&["app.log"]);
+        world.put("app.log", &(line("one") + "{\"operation\":\"two\"}"));
+        world.catch_up();
+        fs::remove_file(world.path("app.log")).unwrap();
+        world.step();
+        if is_done {
+            world.log.now += 61 * 1_000_000_000;
+            world.step();
+            world.has(&["one", "two"]);
+            let label = world.log.labels[&world.log.entries[0].id].clone();
+            world.log.entries.iter_mut().for_each(|kept| kept.label.clone_from(&label));
+        }
+        if kills {
+            world.kill(0, None);
+        }
+        world.put("app.log", &(line("one") + &line("two") + &line("three")));
+        world.catch_up();
+        world.has(&["one", "two", "three"]);
+    }
+}
+
+#[test]
+fn a_file_that_has_its_name_again_goes_on() {
+    let mut world = World::new(&["app.log"]);
+    world.write(5);
+    world.catch_up();
+    let old = world.file.try_clone().unwrap();
+    world.rename();
+    world.write(2);
+    world.catch_up();
+    fs::rename(world.path("app.log"), world.path("app.log.2")).unwrap();
+    fs::rename(world.path("app.log.1"), world.path("app.log")).unwrap();
+    world.wait();
+    world.file = old;
+    world.write(3);
+    world.catch_up();
+    world.check();
+    assert_eq!(world.log.told, Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_is_written_anew_with_all_that_was_read_goes_on() {
+    let mut world = World::new(&["app.log"]);
+    world.put("app.log", &(line("one") + &line("two")));
+    world.catch_up();
+    world.put("new", &(line("one") + &line("two") + &line("three")));
+    fs::rename(world.path("new"), world.path("app.log")).unwrap();
+    world.catch_up();
+    world.has(&["one", "two", "three"]);
+}
+
+#[test]
+fn a_file_is_known_by_another_name() {
+    let mut world = World::new(&["*.log"]);
+    world.put("app.log", &(line("one") + &line("two")));
+    world.catch_up();
+    world.kill(0, None);
+    fs::rename(world.path("app.log"), world.path("other.log")).unwrap();
+    world.catch_up();
+    world.put("other.log", &(line("one") + &line("two") + &line("three")));
+    world.catch_up();
+    world.has(&["one", "two", "three"]);
+}
