@@ -226,14 +226,67 @@ fn refused_records_are_told_with_their_place_and_kept() {
     assert!(ran.err.contains(&format!("{log}, byte 40: ")), "{}", ran.err);
     assert_eq!(ran.out, "2 accepted, 2 refused, 2 committed, of 1 source\n");
     assert_eq!(fs::read(&rejects).unwrap(), b"bad\nworse\n");
-    // What no entry came after is refused again, by whoever goes on.
-    OpenOptions::new().append(true).open(&log).unwrap().write_all(b"{\"operation\":\"c\"}\n").unwrap();
+    let listed = || place.run("sources", &["--json"]).exits(exit::DONE).json()["sources"].clone();
+    let is_up_to = |end: u64, passed: u64| {
+        let source = &listed()[0];
+        let told = ["place", "passed", "lag", "missing", "beyond"].map(|name| source[name].as_u64().unwrap());
+        assert_eq!(told, [end, passed, 0, 0, 0], "{source}");
+    };
+    let add = |text: &str| {
+        OpenOptions::new().append(true).open(&log).unwrap().write_all(text.as_bytes()).unwrap();
+    };
+    is_up_to(46, 6);
+    // What no entry came after is not refused again, by whoever goes on.
+    let ran = place.append(&options, b"").exits(exit::DONE);
+    assert_eq!(ran.out, "0 accepted, 0 refused, 0 committed, of 1 source\n");
+    add("worst\n");
     place.append(&options, b"").exits(exit::SOME_REFUSED);
-    assert_eq!(fs::read(&rejects).unwrap(), b"bad\nworse\nworse\n");
+    is_up_to(52, 12);
+    add("{\"operation\":\"c\"}\n");
     place.append(&options, b"").exits(exit::DONE);
+    assert_eq!(fs::read(&rejects).unwrap(), b"bad\nworse\nworst\n");
+    is_up_to(70, 0);
+    // Where the key directory has forgotten it, it is refused once more.
+    add("bad again\n");
+    place.append(&options, b"").exits(exit::SOME_REFUSED);
+    fs::remove_file(place.path("audit.keys/sources.passed")).unwrap();
+    place.append(&options, b"").exits(exit::SOME_REFUSED);
+    place.append(&options, b"").exits(exit::DONE);
+    assert_eq!(fs::read(&rejects).unwrap(), b"bad\nworse\nworst\nbad again\nbad again\n");
+    is_up_to(80, 10);
+    // What replaced it is read.
+    let content = fs::read(&log).unwrap();
+    fs::write(&log, [&content[..70], b"{\"operation\":\"d\"}\n"].concat()).unwrap();
+    place.append(&options, b"").exits(exit::DONE);
+    let operations: Vec<_> = place.entries().iter().map(|entry| entry["operation"].clone()).collect();
+    assert_eq!(operations, ["a", "b", "c", "d"]);
     // Rejects that would be followed, or lie in the log.
     let ran = place.append(&["--follow", "--rejects", &log, &log], b"").exits(exit::USAGE);
     assert!(ran.err.contains("it is followed"), "{}", ran.err);
+}
+
+/// Of a file that has no entry, too; and after a signal.
+#[test]
+fn what_was_refused_by_a_follower_that_was_ended_is_not_refused_by_the_next() {
+    let place = Place::new();
+    let log = place.write("app.log", b"bad\n");
+    let rejects = place.path("rejects");
+    let options = ["--follow", "--rejects", rejects.to_str().unwrap(), &log];
+    let mut content = b"bad\n".to_vec();
+    let follower = command(place.arguments("append", &options)).spawn().unwrap();
+    eventually("the record is refused", || fs::read(&rejects).is_ok_and(|found| found == content));
+    signal(&follower, Signal::TERM);
+    finish(follower).exits(exit::SOME_REFUSED);
+    let listed = place.run("sources", &["--json"]).exits(exit::DONE).json();
+    let source = &listed["sources"][0];
+    assert_eq!([&source["place"], &source["passed"], &source["lag"]], [&json!(4), &json!(4), &json!(0)]);
+    content.extend_from_slice(b"worse\n");
+    OpenOptions::new().append(true).open(&log).unwrap().write_all(b"worse\n").unwrap();
+    let once = [&options[..], &["--once"]].concat();
+    let ran = place.append(&once, b"").exits(exit::SOME_REFUSED);
+    assert_eq!(ran.out, "0 accepted, 1 refused, 0 committed, of 1 source\n");
+    place.append(&once, b"").exits(exit::DONE);
+    assert_eq!(fs::read(&rejects).unwrap(), content);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::content::{Content, Node, node};
 use super::family::Families;
-use super::followed::{Broken, Followed, Room, Same, Turn};
+use super::followed::{Broken, Followed, Resumed, Room, Same, Turn};
 use super::label::{self, Label, SourceId};
 use super::siblings::{Directories, directory_of, modified};
 use super::watch::Watch;
@@ -357,7 +357,7 @@ impl<S> Follower<S> {
                 self.rest.insert(path, Rest { known, label });
                 continue;
             }
-            let Some((at, content, metadata)) = found else {
+            let Some((at, mut content, metadata)) = found else {
                 sink.tell(&format!(
                     "{}: what was read up to byte {place} is neither there nor beside it: what came after that, if anything did, is not in the log",
                     path.display()
@@ -368,8 +368,9 @@ impl<S> Follower<S> {
             };
             unseen_since(modified(&metadata));
             (label.device, label.inode) = node(&metadata);
-            let source =
-                Followed::new((known.id, label), content, &self.following.conversion, (place, ahead));
+            let passed = passed_to(&known, &mut content);
+            let resumed = Resumed { claimed: place, place: passed.unwrap_or(place), ahead };
+            let source = Followed::new((known.id, label), content, &self.following.conversion, resumed);
             if let (Some(of), true) = (self.add(source, path, sink), at == path) {
                 self.current.insert(path.to_owned(), of);
             }
@@ -477,8 +478,8 @@ impl<S> Follower<S> {
             finished: false,
         };
         let id = (self.random)();
-        let mut source =
-            Followed::new((id, label), content, &self.following.conversion, (0, VecDeque::new()));
+        let resumed = Resumed::default();
+        let mut source = Followed::new((id, label), content, &self.following.conversion, resumed);
         if let Ok(source) = &mut source
             && source.label.beginning == 0
         {
@@ -612,8 +613,14 @@ impl<S> Follower<S> {
         source.relabel(sink)?;
         if source.handle.is_some() {
             let (path, label) = (source.label.path.clone(), source.label);
-            let known =
-                Known { id: source.id, label: Vec::new(), ranges: Vec::new(), check: 0, order: u64::MAX };
+            let known = Known {
+                id: source.id,
+                label: Vec::new(),
+                ranges: Vec::new(),
+                check: 0,
+                passed: None,
+                order: u64::MAX,
+            };
             self.forget_gone(&path, sink);
             self.rest.insert(&path, Rest { known, label });
         }
@@ -714,6 +721,15 @@ pub(super) fn resumes(known: &Known) -> (u64, VecDeque<Range<u64>>) {
         _ => 0,
     };
     (place, ahead)
+}
+
+/// Up to where records of this content became no entries behind what the log has of it, where that is what it was. A file whose end was changed
+/// since is read on where the log ends.
+pub(super) fn passed_to(known: &Known, content: &mut Content) -> Option<u64> {
+    let (place, _) = resumes(known);
+    let (range, check) = known.passed.as_ref().filter(|(range, _)| range.start == place)?;
+    let has_come = label::has_come_to(&known.id, content, range.end, *check);
+    has_come.unwrap_or(false).then_some(range.end)
 }
 
 /// Whether this is the content of a source, as far as the log has it.

@@ -16,6 +16,7 @@ struct Log {
     refused: Vec<String>,
     told: Vec<String>,
     forgotten: Vec<SourceId>,
+    passed: HashMap<SourceId, (Range<u64>, u64)>,
     now: i64,
 }
 
@@ -62,6 +63,11 @@ impl Sink for Log {
         Ok(())
     }
 
+    fn pass(&mut self, id: &SourceId, place: (Range<u64>, u64)) -> Result<(), Self::Error> {
+        self.passed.insert(*id, place);
+        Ok(())
+    }
+
     fn forget(&mut self, id: &SourceId) {
         self.forgotten.push(*id);
     }
@@ -81,6 +87,7 @@ impl Log {
                 label: Vec::new(),
                 ranges: Vec::new(),
                 check: 0,
+                passed: None,
                 order: 0,
             });
             of.label.clone_from(&kept.label);
@@ -98,6 +105,20 @@ impl Log {
             });
             let ends = |kept: &&Kept| kept.id == of.id && kept.place.end == of.ranges[0].end;
             of.check = self.entries.iter().find(ends).expect("a range ends with a record").check;
+            let goes_on =
+                |place: &&(Range<u64>, u64)| of.ranges.iter().any(|range| range.end == place.0.start);
+            of.passed = self.passed.get(&of.id).filter(goes_on).cloned();
+        }
+        for (id, place) in &self.passed {
+            let unknown = || Known {
+                id: *id,
+                label: self.labels[id].clone(),
+                ranges: Vec::new(),
+                check: 0,
+                passed: Some(place.clone()),
+                order: 0,
+            };
+            known.entry(*id).or_insert_with(unknown);
         }
         known.into_values().filter(|known| !self.forgotten.contains(&known.id)).collect()
     }

@@ -23,5 +23,6 @@ pub fn sources(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Ve
 /// As [`sources`].
 pub fn sources_of(log: Arc<dyn Store>, keys: &dyn Store) -> Result<Vec<SourceState>> {
     let manifest = Manifest::load_end(Snapshot::of(log)?)?;
-    Ok(crate::scan::sources::read(&manifest, keys)?.so_far.table.states())
+    let read = crate::scan::sources::read(&manifest, keys)?;
+    Ok(read.passed.states(&read.so_far.table))
 }
