@@ -166,11 +166,17 @@ impl Listed {
         };
         let mut text: String = rows.iter().map(line).collect();
         for source in self.sources.iter().filter(|source| source.missing > 0) {
-            let Source { missing, beyond, .. } = source;
+            let Source { missing, beyond, place, .. } = source;
+            let again = match source.kind {
+                Kind::Input => format!("send them again with --from {}", place + 1),
+                _ => "they are read again when it is followed".to_owned(),
+            };
             text += &format!(
-                "{}: {} missing before {beyond} that are in the log: they are read again when it is followed\n",
+                "{}: behind {} the log lacks {}, and has {} behind those: {again}\n",
                 source.shown(),
-                source.counted(*missing)
+                source.reached(),
+                source.counted(*missing),
+                source.counted(*beyond),
             );
         }
         let lag = self.sources.iter().filter_map(|source| source.lag).sum::<u64>();
