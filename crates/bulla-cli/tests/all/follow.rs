@@ -632,3 +632,20 @@ fn a_sender_goes_on_behind_lines_that_were_refused() {
     fs::remove_file(place.path("audit.keys/sources.passed")).unwrap();
     assert_eq!(told(listed()), [7, 0, 0, 0]);
 }
+
+/// A key directory that is not where it was is a disk that may not be mounted; one that was named is a slip.
+#[test]
+fn sources_of_a_log_whose_keys_are_elsewhere_are_not_told() {
+    let place = Place::new();
+    place.append(&["--source", "shop"], b"{\"operation\":\"a\"}\n").exits(exit::DONE);
+    fs::rename(place.path("audit.keys"), place.path("elsewhere")).unwrap();
+    let ran = place.run("sources", &[]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("there is no directory"), "{}", ran.err);
+    let elsewhere = place.path("elsewhere");
+    let ran = place.run("sources", &["--keys", elsewhere.to_str().unwrap()]).exits(exit::DONE);
+    assert!(ran.out.contains("line 1"), "{}", ran.out);
+    place.run("sources", &["--keys", "/nowhere"]).exits(exit::REFUSED);
+    fs::remove_file(elsewhere.join("sources.key")).unwrap();
+    let ran = place.run("sources", &["--keys", elsewhere.to_str().unwrap()]).exits(exit::REFUSED);
+    assert!(ran.err.contains("sources.key is missing"), "{}", ran.err);
+}

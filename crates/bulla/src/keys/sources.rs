@@ -33,6 +33,7 @@ use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use hkdf::Hkdf;
 use sha2::Sha256;
+use std::io;
 use zeroize::Zeroizing;
 
 const KEY: OwnKey =
@@ -89,8 +90,15 @@ impl SourcesKey {
         KEY.make(keys, log, random).map(SourcesKey)
     }
 
-    /// That the key is missing although blocks need it.
+    /// That the key is missing although blocks need it: `NoKey`, and `Unavailable` where the whole directory is not there.
     pub(crate) fn missing(keys: &dyn Store) -> Error {
+        if keys.list("").is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Error::unavailable(format!(
+                "there is no directory {}, and blocks of the log say under a key in it what they hold of which source: bring it, mount \
+                 it, or name the one that the log has",
+                keys.describe("")
+            ));
+        }
         let message = format!(
             "{} is missing, and blocks of the log say under that key what they hold of which source: restore it from a backup. Where \
              there is none, entries can be appended as ever, but what is followed can be followed into a new log only",
