@@ -286,6 +286,10 @@ impl Sink for Taking<'_> {
         now()
     }
 
+    fn is_ending(&self) -> bool {
+        self.interrupt.is_raised()
+    }
+
     fn source(&mut self, id: &[u8; 16], label: &[u8]) -> Result<Source, Stop> {
         Ok(self.log.source(SourceId(*id), label)?)
     }
@@ -320,10 +324,7 @@ impl Sink for Taking<'_> {
         }
         self.accepted += 1;
         self.tick().map_err(Stop::Failed)?;
-        match self.interrupt.is_raised() {
-            true => Err(Stop::Signal),
-            false => Ok(Ok(())),
-        }
+        Ok(Ok(()))
     }
 
     fn refuse(&mut self, at: At<'_>, reason: &str, raw: Option<&[u8]>) -> Result<(), Stop> {

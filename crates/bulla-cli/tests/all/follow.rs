@@ -420,6 +420,25 @@ fn a_journal_is_read_once_by_its_cursors() {
         (&json!(source), &json!(280))
     );
 
+    // What is refused is refused once, by whoever goes on behind it.
+    let none = b"format = \"journal-export\"\noperation = \"{/NOBODY_HAS_THIS}\"\n";
+    let none = place.write("none.toml", none);
+    write_journal(&journal, 280..283);
+    let refuse = ["--follow", "--once", "--map", &none, &source];
+    for (status, refused) in [(exit::SOME_REFUSED, 3), (exit::DONE, 0)] {
+        let ran = place.append(&refuse, b"").exits(status);
+        assert_eq!(ran.out, format!("0 accepted, {refused} refused, 0 committed, of 1 source\n"));
+        let listed = place.run("sources", &["--json"]).exits(exit::DONE).json();
+        let told = ["place", "passed", "missing"].map(|name| listed["sources"][0][name].clone());
+        assert_eq!(told, [283, 3, 0]);
+    }
+    write_journal(&journal, 283..284);
+    let ran = place.append(&once, b"").exits(exit::DONE);
+    assert_eq!(ran.out, "1 accepted, 0 refused, 1 committed, of 1 source\n");
+    let listed = place.run("sources", &["--json"]).exits(exit::DONE).json();
+    let told = ["place", "passed", "missing"].map(|name| listed["sources"][0][name].clone());
+    assert_eq!(told, [284, 0, 0]);
+
     let ran = place.append(&["--follow", "--once", "journal:/nowhere.journal"], b"").exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("journal:/nowhere.journal: journalctl ended"), "{}", ran.err);
     let ran = place.append(&["--follow", "--once", "--format", "syslog", &source], b"").exits(exit::USAGE);

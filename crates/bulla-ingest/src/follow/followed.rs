@@ -226,7 +226,12 @@ impl<S> Followed<S> {
                     self.seen = (metadata.size(), modified(&metadata));
                     return Ok(Turn::AtEnd((read - used) as u64));
                 }
-                (false, true) => return Ok(Turn::More),
+                (false, true) => {
+                    if sink.is_ending() {
+                        self.pass(sink).map_err(Broken::Sink)?;
+                    }
+                    return Ok(Turn::More);
+                }
                 // A record that is longer than what was read.
                 (false, false) => length += length - before,
             }

@@ -151,6 +151,9 @@ impl<S> Follower<S> {
         }
         // Each once, so that none waits for another that grows as fast as it is read.
         for _ in 0..self.ready.len() {
+            if sink.is_ending() {
+                break;
+            }
             let Some(of) = self.ready.pop_front() else { break };
             self.is_ready.remove(&of);
             self.turn(of, sink, now)?;

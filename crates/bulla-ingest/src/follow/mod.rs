@@ -94,6 +94,9 @@ pub trait Sink {
     /// The time, in nanoseconds since the epoch.
     fn now(&self) -> i64;
 
+    /// Whether nothing more is to be read than what is being read: records that became no entry are then told at once.
+    fn is_ending(&self) -> bool;
+
     /// There is a source with this label.
     ///
     /// # Errors

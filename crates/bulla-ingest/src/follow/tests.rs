@@ -17,6 +17,8 @@ struct Log {
     told: Vec<String>,
     forgotten: Vec<SourceId>,
     passed: HashMap<SourceId, (Range<u64>, u64)>,
+    /// It ends once so many records were refused.
+    ends_at: Option<usize>,
     now: i64,
 }
 
@@ -34,6 +36,10 @@ impl Sink for Log {
 
     fn now(&self) -> i64 {
         self.now
+    }
+
+    fn is_ending(&self) -> bool {
+        self.ends_at.is_some_and(|at| self.refused.len() >= at)
     }
 
     fn source(&mut self, id: &SourceId, label: &[u8]) -> Result<SourceId, Self::Error> {
@@ -295,6 +301,56 @@ fn lines_are_read_as_they_come_and_none_twice() {
     }
     world.check();
     assert_eq!(world.log.entries[0].place.start, 0);
+}
+
+#[test]
+fn what_is_refused_is_refused_once_where_the_log_has_all_before_it() {
+    let mut world = World::new(&["app.log"]);
+    world.write(100);
+    writeln!(world.file, "bad").unwrap();
+    world.catch_up();
+    for _ in 0..3 {
+        world.kill(0, None);
+        world.catch_up();
+    }
+    assert_eq!(world.log.refused.len(), 1);
+    // The next entry is of what was passed, too.
+    let [end, passed] = [world.log.entries[99].place.end, fs::metadata(world.path("app.log")).unwrap().len()];
+    world.kill(0, None);
+    world.write(1);
+    world.catch_up();
+    assert_eq!((world.log.entries[100].place.start, passed), (end, end + 4));
+    // What was passed counts no more where an entry before it was lost.
+    writeln!(world.file, "worse").unwrap();
+    world.catch_up();
+    world.kill(1, None);
+    world.catch_up();
+    assert_eq!(world.log.refused.len(), 4);
+    // A file whose end was changed since is the same, up to there.
+    world.kill(0, None);
+    let content = fs::read_to_string(world.path("app.log")).unwrap();
+    fs::write(world.path("app.log"), content.replace("worse", "other")).unwrap();
+    world.catch_up();
+    assert_eq!(world.log.refused.len(), 5);
+    world.log.refused.clear();
+    world.check();
+    assert_eq!((&world.log.told, &world.log.forgotten), (&Vec::new(), &Vec::new()));
+}
+
+/// All that was refused is passed, also where whoever follows is told to end while it reads.
+#[test]
+fn an_end_amid_a_file_has_nothing_refused_again() {
+    let mut world = World::new(&["app.log"]);
+    (0..60_000).for_each(|line| writeln!(world.file, "bad {line}").unwrap());
+    for at in [1, 40_000] {
+        world.log.ends_at = Some(at);
+        world.step();
+        assert!((at..60_000).contains(&world.log.refused.len()), "{}", world.log.refused.len());
+        world.kill(0, None);
+    }
+    world.log.ends_at = None;
+    world.catch_up();
+    assert_eq!(world.log.refused.len(), 60_000);
 }
 
 #[test]
