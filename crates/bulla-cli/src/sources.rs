@@ -14,8 +14,8 @@ use serde::Serialize;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Told is what a signed checkpoint covers, and whoever writes the log is not kept from anything.
-Up to its place all of a source is in the log; what is beyond came after something that was lost,
-or not committed yet. Files are found by their content, under whatever name they have by now.
+Up to its place all of a source is in the log, or was refused or is no record; what is beyond came
+after something that was lost, or not committed yet. Files are found by their content, under whatever name they have by now.
 
 Example:
   bulla sources audit")]
@@ -52,8 +52,10 @@ struct Source {
     /// The path by which a file is followed, or the name of an input.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Up to here all is in the log: bytes of a file, numbers of entries, or lines.
+    /// Up to here all is in the log or became no entry: bytes of a file, numbers of entries, or lines.
     place: u64,
+    /// So much before the place, behind the last entry, became none.
+    passed: u64,
     /// What is missing between ranges that are in the log.
     missing: u64,
     /// What is in the log beyond the place.
@@ -92,7 +94,8 @@ enum File {
 
 impl Source {
     fn new(state: SourceState) -> Self {
-        let first = state.ranges.first().map_or(0..0, Clone::clone);
+        let first = state.ranges.first().or(state.passed.as_ref().map(|(range, _)| range));
+        let first = first.map_or(0, |first| first.start);
         // A file is read from its beginning; an input may begin with any line, and a journal with any entry.
         let file = Label::parse(&state.label);
         let (kind, name, begin) = if let Some(label) = &file {
@@ -100,11 +103,13 @@ impl Source {
         } else if let Some(label) = JournalLabel::parse(&state.label) {
             (Kind::Journal, Some(label.journal), label.first)
         } else if let Some(label) = InputLabel::parse(&state.label) {
-            (Kind::Input, Some(label.input), first.start)
+            (Kind::Input, Some(label.input), first)
         } else {
-            (Kind::Unknown, None, first.start)
+            (Kind::Unknown, None, first)
         };
-        let (place, _) = state.resume(begin);
+        let (end, _) = state.resume(begin);
+        let place = state.passed_from(end).map_or(end, |(passed, _)| passed);
+        let passed = place - end;
         let beyond = state.ranges.iter().filter(|range| range.start >= place);
         let held: u64 = beyond.clone().map(|range| range.end - range.start).sum();
         let end = beyond.map(|range| range.end).max().unwrap_or(place);
@@ -113,6 +118,7 @@ impl Source {
             kind,
             name,
             place,
+            passed,
             missing: end - place - held,
             beyond: held,
             lag: None,
@@ -160,11 +166,17 @@ impl Listed {
         };
         let mut text: String = rows.iter().map(line).collect();
         for source in self.sources.iter().filter(|source| source.missing > 0) {
-            let Source { missing, beyond, .. } = source;
+            let Source { missing, beyond, place, .. } = source;
+            let again = match source.kind {
+                Kind::Input => format!("send them again with --from {}", place + 1),
+                _ => "they are read again when it is followed".to_owned(),
+            };
             text += &format!(
-                "{}: {} missing before {beyond} that are in the log: they are read again when it is followed\n",
+                "{}: behind {} the log lacks {}, and has {} behind those: {again}\n",
                 source.shown(),
-                source.counted(*missing)
+                source.reached(),
+                source.counted(*missing),
+                source.counted(*beyond),
             );
         }
         let lag = self.sources.iter().filter_map(|source| source.lag).sum::<u64>();
@@ -186,7 +198,7 @@ impl Source {
         counted(count, noun)
     }
 
-    /// Up to where all is in the log.
+    /// Up to where all is in the log or became no entry.
     fn reached(&self) -> String {
         match self.kind {
             Kind::File | Kind::Unknown => self.counted(self.place),

@@ -83,8 +83,33 @@ struct Sequence<S> {
     handle: Option<S>,
     /// Where the range of the last entry that was taken ends.
     claimed: u64,
+    /// Up to where entries after that became none when it was followed before.
+    passed: u64,
+    /// Where those end that became none, and the check of the last of them, until the sink is told.
+    passing: Option<(u64, u64)>,
     /// What the log has of it.
     held: Vec<Range<u64>>,
+}
+
+impl<S> Sequence<S> {
+    fn new(id: SourceId, label: JournalLabel, claimed: u64, held: Vec<Range<u64>>) -> Self {
+        Sequence { id, label, handle: None, claimed, passed: 0, passing: None, held }
+    }
+
+    /// What the sink knows it by.
+    fn handle<T: Sink<Source = S>>(&mut self, sink: &mut T) -> Result<&S, T::Error> {
+        match &mut self.handle {
+            Some(handle) => Ok(handle),
+            none => Ok(none.insert(sink.source(&self.id, &self.label.to_bytes())?)),
+        }
+    }
+
+    /// The entry of this number became none. One before the end of what was taken, as where reading began again, is in no range.
+    fn pass(&mut self, number: u64, check: u64) {
+        if number >= self.claimed {
+            self.passing = Some((number + 1, check));
+        }
+    }
 }
 
 /// Where an entry stands, as its cursor says.
@@ -170,16 +195,24 @@ impl<S> JournalFollower<S> {
             };
             let first = known.ranges.first().filter(|first| first.start == label.first);
             let claimed = first.map_or(label.first, |first| first.end);
+            let passed = known.passed.as_ref().filter(|(range, _)| range.start == claimed);
+            let last = passed.map(|(range, check)| (range.end, *check));
             // Without its first entry reading begins again at the beginning.
-            let at = first.map_or((0, String::new()), |first| {
-                let last = Cursor { sequence: &label.sequence, number: first.end - 1, time: known.check };
-                (known.check, last.to_text())
-            });
+            let at = last.or(first.map(|first| (first.end, known.check))).map_or(
+                (0, String::new()),
+                |(end, time)| {
+                    let last = Cursor { sequence: &label.sequence, number: end - 1, time };
+                    (time, last.to_text())
+                },
+            );
             behind = Some(behind.map_or_else(|| at.clone(), |behind| behind.min(at.clone())));
             let held = known.ranges.clone();
             sequences.insert(
                 label.sequence.clone(),
-                Sequence { id: known.id, label, handle: None, claimed, held },
+                Sequence {
+                    passed: last.map_or(0, |(end, _)| end),
+                    ..Sequence::new(known.id, label, claimed, held)
+                },
             );
         }
         Ok(JournalFollower {
@@ -335,6 +368,13 @@ impl<S> JournalFollower<S> {
         }
         self.unread = unread;
         self.unread.drain(..used);
+        for sequence in self.sequences.values_mut() {
+            if let Some((end, check)) = sequence.passing.take() {
+                let place = (sequence.claimed..end, check);
+                let handle = sequence.handle(sink)?;
+                sink.pass(handle, place)?;
+            }
+        }
         Ok(())
     }
 
@@ -355,35 +395,46 @@ impl<S> JournalFollower<S> {
                     sequence: sequence.clone(),
                     first: number,
                 };
-                let (id, claimed) = ((self.random)(), number);
-                let new = Sequence { id, label, handle: None, claimed, held: Vec::new() };
+                let new = Sequence::new((self.random)(), label, number, Vec::new());
                 self.sequences.entry(sequence).or_insert(new)
             }
         };
         // Entries of a sequence come in its order, unless reading began again.
         if sequence.held.iter().any(|held| held.contains(&number)) {
             sequence.claimed = sequence.claimed.max(number + 1);
+            sequence.passing = None;
+            return Ok(());
+        }
+        if (sequence.claimed..sequence.passed).contains(&number) {
             return Ok(());
         }
         let at = At { path, place: number, unit: Unit::Entry };
         let entry = match self.converter.convert(record, sink.now()) {
             Converted::Entry(entry) => entry,
-            Converted::Nothing => return Ok(()),
-            Converted::Refused(reason) => return sink.refuse(at, &reason, Some(record)),
-        };
-        let handle = match &sequence.handle {
-            Some(handle) => handle,
-            None => sequence.handle.insert(sink.source(&sequence.id, &sequence.label.to_bytes())?),
+            Converted::Nothing => {
+                sequence.pass(number, check);
+                return Ok(());
+            }
+            Converted::Refused(reason) => {
+                sink.refuse(at, &reason, Some(record))?;
+                sequence.pass(number, check);
+                return Ok(());
+            }
         };
         // Behind what the log has already, ranges begin anew.
         let start = sequence.claimed.min(number);
+        let handle = sequence.handle(sink)?;
         match sink.append(at, &entry, handle, (start..number + 1, check))? {
             Ok(()) => {
                 sequence.claimed = number + 1;
-                Ok(())
+                sequence.passing = None;
             }
-            Err(reason) => sink.refuse(at, &reason, Some(record)),
+            Err(reason) => {
+                sink.refuse(at, &reason, Some(record))?;
+                sequence.pass(number, check);
+            }
         }
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::format::event::Event;
 use crate::format::files;
 use crate::format::options::{Options, SettingPlace};
 use crate::format::segment::SegmentName;
-use crate::format::sources::{self, table::Table};
+use crate::format::sources::{self, passed::AllPassed, table::Table};
 use crate::format::{config, frame};
 use crate::index::{
     self,
@@ -69,7 +69,7 @@ pub fn commitment(bytes: &[u8]) {
     }
 }
 
-/// What a block says of sources, and what is kept of it: the first byte says which.
+/// What a block says of sources, what is kept of it, and what is kept of what was passed: the first byte says which.
 pub fn sources(bytes: &[u8]) {
     match bytes.split_first() {
         Some((0, text)) => {
@@ -81,6 +81,13 @@ pub fn sources(bytes: &[u8]) {
                 assert!(
                     states.iter().all(|state| state.ranges.is_sorted_by(|one, next| one.end < next.start))
                 );
+            }
+        }
+        Some((2, text)) => {
+            if let Ok(passed) = AllPassed::decode(text) {
+                assert_eq!(passed.encode(), text, "what was passed has one spelling");
+                let states = passed.states(&Table::default());
+                assert!(states.iter().all(|state| state.passed.as_ref().is_some_and(|of| !of.0.is_empty())));
             }
         }
         Some((_, text)) => {

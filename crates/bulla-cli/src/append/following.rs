@@ -1,7 +1,7 @@
 //! `bulla append --follow`: files that others write to, each record exactly once.
 //!
 //! The log says in each block what it has of each file, so nothing else is kept of how far it is. What is told to have been refused is in the
-//! file of rejects before the log says that it was passed over: a kill can have it there twice, and never not at all.
+//! file of rejects before it is kept that it was passed: a kill can have it there twice, and never not at all.
 
 use super::meter::Meter;
 use super::refused::Refused;
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// After so long what came meanwhile is read together.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -45,13 +45,16 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
         accepted: 0,
         meter,
         over: VecDeque::new(),
+        passed: None,
+        kept: Instant::now(),
     };
     let mut sources = 0;
     let read = taking.follow(append, conversion, &mut sources);
-    let Taking { accepted, meter, producer, .. } = taking;
+    let Taking { accepted, meter, producer, passed, .. } = taking;
     drop(producer);
     // Before the log is closed, which waits for a medium less patiently.
     let signed = log.flush();
+    let signed = signed.and_then(|()| passed.map_or(Ok(()), |source| source.keep_passed()));
     let (telemetry, closed) = log.close_with_telemetry();
     let kept = taken.refused.finish();
     meter.end(accepted, &telemetry);
@@ -140,6 +143,7 @@ pub(crate) fn known(state: SourceState) -> Known {
         label: state.label,
         ranges: state.ranges,
         check: state.checks.first().copied().unwrap_or_default(),
+        passed: state.passed,
         order: state.last_frame,
     }
 }
@@ -184,6 +188,9 @@ struct Taking<'a> {
     meter: Meter,
     /// Sources of which nothing more comes, each with how many entries have to be durable before the log may forget it.
     over: VecDeque<(u64, SourceId)>,
+    /// One of the sources of which something was passed, and when that was kept last.
+    passed: Option<Source>,
+    kept: Instant,
 }
 
 impl Taking<'_> {
@@ -232,6 +239,7 @@ impl Taking<'_> {
                 let failure = journals.iter().find_map(JournalFollower::failure);
                 return failure.map_or(Ok(()), |why| Err(Failure::new(Exit::Environment, why)));
             }
+            self.keep_passed();
             self.interrupt.wait(PAUSE);
             let due = journals.iter().map(JournalFollower::due).fold(follower.due(), i64::min);
             let until_due = Duration::from_nanos(u64::try_from(due.saturating_sub(now())).unwrap_or(0));
@@ -255,6 +263,15 @@ impl Taking<'_> {
         Ok(())
     }
 
+    /// Keeps what was passed now and then, so that a kill has little of it refused again. What cannot be written is written later, and
+    /// a failure of that at the end is told.
+    fn keep_passed(&mut self) {
+        if let Some(source) = self.passed.as_ref().filter(|_| self.kept.elapsed() >= TICK) {
+            let _ = source.keep_passed();
+            self.kept = Instant::now();
+        }
+    }
+
     fn tick(&mut self) -> Result<(), Failure> {
         let (accepted, refused) = (self.accepted, self.refused.count());
         self.meter.tick(|| (accepted, refused), self.log)
@@ -267,6 +284,10 @@ impl Sink for Taking<'_> {
 
     fn now(&self) -> i64 {
         now()
+    }
+
+    fn is_ending(&self) -> bool {
+        self.interrupt.is_raised()
     }
 
     fn source(&mut self, id: &[u8; 16], label: &[u8]) -> Result<Source, Stop> {
@@ -303,14 +324,18 @@ impl Sink for Taking<'_> {
         }
         self.accepted += 1;
         self.tick().map_err(Stop::Failed)?;
-        match self.interrupt.is_raised() {
-            true => Err(Stop::Signal),
-            false => Ok(Ok(())),
-        }
+        Ok(Ok(()))
     }
 
     fn refuse(&mut self, at: At<'_>, reason: &str, raw: Option<&[u8]>) -> Result<(), Stop> {
         self.refused.add(at, lines::Place::default(), reason, raw).map_err(Stop::Failed)
+    }
+
+    fn pass(&mut self, source: &Source, (range, check): (Range<u64>, u64)) -> Result<(), Stop> {
+        self.refused.keep_now().map_err(Stop::Failed)?;
+        source.pass(&Place { range, check })?;
+        self.passed = Some(source.clone());
+        Ok(())
     }
 
     fn forget(&mut self, id: &[u8; 16]) {

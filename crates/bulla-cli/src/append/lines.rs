@@ -87,6 +87,16 @@ impl Lines {
         }
     }
 
+    /// The same, but that it is never a refused line that an entry has yet to come after: the last line of an entry that is durable.
+    pub(super) fn entries_up_to(&self, durable: u64) -> Place {
+        match self.runs.iter().rev().find(|run| run.entries < durable) {
+            Some(run) => {
+                Place { line: run.before.line + (durable - run.entries).min(run.length), ..run.before }
+            }
+            None => Place::default(),
+        }
+    }
+
     fn make_room(&mut self, durable: u64) {
         while self.runs.get(1).is_some_and(|next| next.entries <= durable) {
             self.runs.pop_front();
@@ -196,6 +206,16 @@ mod tests {
         }
         let told = [0, 1, 2, 3, 4].map(|durable| lines.up_to(durable).line);
         assert_eq!(told, [0, 1, 4, 5, 7]);
+    }
+
+    #[test]
+    fn what_durable_entries_are_of_ends_with_one_of_them() {
+        let mut model = Model::new();
+        for (line, is_accepted) in [(10, true), (11, false), (12, true), (13, true), (14, false)] {
+            model.take(place(0, line), is_accepted);
+        }
+        assert_eq!([0, 1, 2, 3].map(|durable| model.lines.entries_up_to(durable).line), [0, 10, 12, 13]);
+        assert_eq!([0, 1, 2, 3].map(|durable| model.lines.up_to(durable).line), [9, 11, 12, 14]);
     }
 
     #[test]

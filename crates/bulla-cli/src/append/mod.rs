@@ -32,7 +32,7 @@ pub(crate) use following::known;
 use format::Form;
 pub(crate) use format::unknown as unknown_map;
 use input::Input;
-use lines::{Lines, Place, UpTo};
+use lines::{Place, UpTo};
 use meter::Meter;
 pub(crate) use numbered::Label as InputLabel;
 use numbered::Numbered;
@@ -100,12 +100,13 @@ pub(crate) struct Append {
     #[arg(long)]
     acks: bool,
 
-    /// The input is this source, whose lines have numbers: those that the log has are not
-    /// appended again
+    /// The input is this source, whose lines have numbers: those that the log has are passed
+    /// over, and counted
     #[arg(long, value_name = "NAME", conflicts_with_all = ["follow", "listening"])]
     source: Option<String>,
 
-    /// The number of the first line that comes
+    /// The number of the first line that comes: at most the one behind the last that the log has
+    /// of the source, or that was refused behind that
     #[arg(long, value_name = "N", default_value_t = 1, requires = "source", value_parser = clap::value_parser!(u64).range(1..))]
     from: u64,
 
@@ -248,8 +249,9 @@ impl Append {
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
-        let taken = Arc::new(Mutex::new(Taken { lines: Lines::default(), refused }));
         let numbered = self.source.as_ref().map(|name| Numbered::begin(&log, name, self.from)).transpose()?;
+        let source = numbered.as_ref().map(|numbered| numbered.source().clone());
+        let taken = Arc::new(Mutex::new(Taken::new(refused, source)));
         let acks = self.acks.then(|| Acks::start(&log, taken.clone())).transpose()?;
         *phase.lock().unwrap_or_else(PoisonError::into_inner) =
             Phase::Open { closing: log.closing(), is_told: false };
@@ -535,17 +537,26 @@ impl Run<'_> {
                 }
             }
             Converted::Nothing => {
-                taken::lock(&self.taken).lines.refuse(last);
+                let mut taken = taken::lock(&self.taken);
+                self.pass(last, text)?;
+                taken.pass(last);
                 return Ok(());
             }
             Converted::Refused(reason) => reason,
         };
         let mut taken = taken::lock(&self.taken);
+        self.pass(last, text)?;
         let place = (first, record.lines);
         match taken.refused.tells_next() {
             true => self.meter.suspend(|| taken.refuse(&input.name, place, &reason, raw)),
             false => taken.refuse(&input.name, place, &reason, raw),
         }
+    }
+
+    /// The record `text`, which ends with the line `last`, becomes no entry. While what was taken is locked: the log is not to know of it before it
+    /// is among the rejects.
+    fn pass(&self, last: Place, text: &[u8]) -> Result<(), Failure> {
+        self.numbered.as_ref().map_or(Ok(()), |numbered| numbered.pass(last, text))
     }
 
     /// Commits what was staged, whatever ended the reading, and says how it went.
@@ -559,13 +570,15 @@ impl Run<'_> {
         // Before the log is closed, which waits for a medium less patiently.
         let signed = producer.flush().and_then(|receipt| receipt.checkpointed());
         drop(producer);
+        // What became no entry is kept while the log is open.
+        taken::lock(&self.taken).settled(log.durable_prefix());
         let not_addresses = log.not_addresses();
         let replicas = log.vault_replicas();
         let (telemetry, closed) = log.close_with_telemetry();
         let closed = signed.and(closed);
         let (told, acknowledged) = self.acks.map_or((0, Ok(())), Acks::finish);
         let mut taken = taken::lock(&self.taken);
-        let kept = taken.refused.finish();
+        let kept = taken.refused.finish().and(taken.failure());
         let interrupted = self.interrupt.is_raised();
         self.meter.end(taken.lines.accepted(), &telemetry);
         let place = taken.settled(telemetry.durable_prefix);
@@ -582,6 +595,8 @@ impl Run<'_> {
             lost: telemetry.lost,
             up_to: UpTo::new(place, &inputs[place.input].name),
             interrupted,
+            passed_over: self.numbered.as_ref().map(Numbered::passed_over),
+            over: self.numbered.as_ref().and_then(|it| it.to_text(taken.counts() == (0, 0))),
             error: None,
             stats: self.append.stats.then_some(telemetry),
         };
@@ -635,6 +650,12 @@ struct Summary<'a> {
     lost: u64,
     up_to: UpTo<'a>,
     interrupted: bool,
+    /// Lines of a numbered input that the log has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passed_over: Option<u64>,
+    /// The same in words.
+    #[serde(skip)]
+    over: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -652,6 +673,8 @@ impl<'a> Summary<'a> {
             lost: 0,
             up_to: UpTo::nothing(first),
             interrupted: false,
+            passed_over: None,
+            over: None,
             error: None,
             stats: None,
         }
@@ -666,18 +689,18 @@ impl<'a> Summary<'a> {
     }
 
     fn to_text(&self) -> String {
-        let Summary { accepted, refused, committed, interrupted, up_to, .. } = self;
+        let Summary { accepted, refused, committed, interrupted, up_to, over, .. } = self;
         let prefix = if *interrupted { "interrupted: " } else { "" };
         let counts = format!("{prefix}{accepted} accepted, {refused} refused, {committed} committed\n");
-        match accepted + refused {
-            0 => counts,
-            _ => format!("{counts}{}\n", up_to.to_text()),
+        match (accepted + refused, over) {
+            (0, None) => counts,
+            (_, over) => format!("{counts}{}{}\n", over.as_deref().unwrap_or_default(), up_to.to_text()),
         }
     }
 
     /// What can be relied on where something failed.
     fn to_text_of_failure(&self) -> String {
-        let Summary { accepted, refused, committed, durable_prefix, lost, up_to, .. } = self;
+        let Summary { accepted, refused, committed, durable_prefix, lost, up_to, over, .. } = self;
         let mut text = match accepted {
             0 => "no entry was accepted".to_owned(),
             _ => format!(
@@ -696,6 +719,6 @@ impl<'a> Summary<'a> {
         if *refused > 0 {
             text += &format!("; {} {} refused", counted(*refused, "line"), agreeing(*refused, "was", "were"));
         }
-        format!("{text}\n{}", up_to.to_text())
+        format!("{text}\n{}{}", over.as_deref().unwrap_or_default(), up_to.to_text())
     }
 }

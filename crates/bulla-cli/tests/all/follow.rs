@@ -226,14 +226,67 @@ fn refused_records_are_told_with_their_place_and_kept() {
     assert!(ran.err.contains(&format!("{log}, byte 40: ")), "{}", ran.err);
     assert_eq!(ran.out, "2 accepted, 2 refused, 2 committed, of 1 source\n");
     assert_eq!(fs::read(&rejects).unwrap(), b"bad\nworse\n");
-    // What no entry came after is refused again, by whoever goes on.
-    OpenOptions::new().append(true).open(&log).unwrap().write_all(b"{\"operation\":\"c\"}\n").unwrap();
+    let listed = || place.run("sources", &["--json"]).exits(exit::DONE).json()["sources"].clone();
+    let is_up_to = |end: u64, passed: u64| {
+        let source = &listed()[0];
+        let told = ["place", "passed", "lag", "missing", "beyond"].map(|name| source[name].as_u64().unwrap());
+        assert_eq!(told, [end, passed, 0, 0, 0], "{source}");
+    };
+    let add = |text: &str| {
+        OpenOptions::new().append(true).open(&log).unwrap().write_all(text.as_bytes()).unwrap();
+    };
+    is_up_to(46, 6);
+    // What no entry came after is not refused again, by whoever goes on.
+    let ran = place.append(&options, b"").exits(exit::DONE);
+    assert_eq!(ran.out, "0 accepted, 0 refused, 0 committed, of 1 source\n");
+    add("worst\n");
     place.append(&options, b"").exits(exit::SOME_REFUSED);
-    assert_eq!(fs::read(&rejects).unwrap(), b"bad\nworse\nworse\n");
+    is_up_to(52, 12);
+    add("{\"operation\":\"c\"}\n");
     place.append(&options, b"").exits(exit::DONE);
+    assert_eq!(fs::read(&rejects).unwrap(), b"bad\nworse\nworst\n");
+    is_up_to(70, 0);
+    // Where the key directory has forgotten it, it is refused once more.
+    add("bad again\n");
+    place.append(&options, b"").exits(exit::SOME_REFUSED);
+    fs::remove_file(place.path("audit.keys/sources.passed")).unwrap();
+    place.append(&options, b"").exits(exit::SOME_REFUSED);
+    place.append(&options, b"").exits(exit::DONE);
+    assert_eq!(fs::read(&rejects).unwrap(), b"bad\nworse\nworst\nbad again\nbad again\n");
+    is_up_to(80, 10);
+    // What replaced it is read.
+    let content = fs::read(&log).unwrap();
+    fs::write(&log, [&content[..70], b"{\"operation\":\"d\"}\n"].concat()).unwrap();
+    place.append(&options, b"").exits(exit::DONE);
+    let operations: Vec<_> = place.entries().iter().map(|entry| entry["operation"].clone()).collect();
+    assert_eq!(operations, ["a", "b", "c", "d"]);
     // Rejects that would be followed, or lie in the log.
     let ran = place.append(&["--follow", "--rejects", &log, &log], b"").exits(exit::USAGE);
     assert!(ran.err.contains("it is followed"), "{}", ran.err);
+}
+
+/// Of a file that has no entry, too; and after a signal.
+#[test]
+fn what_was_refused_by_a_follower_that_was_ended_is_not_refused_by_the_next() {
+    let place = Place::new();
+    let log = place.write("app.log", b"bad\n");
+    let rejects = place.path("rejects");
+    let options = ["--follow", "--rejects", rejects.to_str().unwrap(), &log];
+    let mut content = b"bad\n".to_vec();
+    let follower = command(place.arguments("append", &options)).spawn().unwrap();
+    eventually("the record is refused", || fs::read(&rejects).is_ok_and(|found| found == content));
+    signal(&follower, Signal::TERM);
+    finish(follower).exits(exit::SOME_REFUSED);
+    let listed = place.run("sources", &["--json"]).exits(exit::DONE).json();
+    let source = &listed["sources"][0];
+    assert_eq!([&source["place"], &source["passed"], &source["lag"]], [&json!(4), &json!(4), &json!(0)]);
+    content.extend_from_slice(b"worse\n");
+    OpenOptions::new().append(true).open(&log).unwrap().write_all(b"worse\n").unwrap();
+    let once = [&options[..], &["--once"]].concat();
+    let ran = place.append(&once, b"").exits(exit::SOME_REFUSED);
+    assert_eq!(ran.out, "0 accepted, 1 refused, 0 committed, of 1 source\n");
+    place.append(&once, b"").exits(exit::DONE);
+    assert_eq!(fs::read(&rejects).unwrap(), content);
 }
 
 #[test]
@@ -367,6 +420,25 @@ fn a_journal_is_read_once_by_its_cursors() {
         (&json!(source), &json!(280))
     );
 
+    // What is refused is refused once, by whoever goes on behind it.
+    let none = b"format = \"journal-export\"\noperation = \"{/NOBODY_HAS_THIS}\"\n";
+    let none = place.write("none.toml", none);
+    write_journal(&journal, 280..283);
+    let refuse = ["--follow", "--once", "--map", &none, &source];
+    for (status, refused) in [(exit::SOME_REFUSED, 3), (exit::DONE, 0)] {
+        let ran = place.append(&refuse, b"").exits(status);
+        assert_eq!(ran.out, format!("0 accepted, {refused} refused, 0 committed, of 1 source\n"));
+        let listed = place.run("sources", &["--json"]).exits(exit::DONE).json();
+        let told = ["place", "passed", "missing"].map(|name| listed["sources"][0][name].clone());
+        assert_eq!(told, [283, 3, 0]);
+    }
+    write_journal(&journal, 283..284);
+    let ran = place.append(&once, b"").exits(exit::DONE);
+    assert_eq!(ran.out, "1 accepted, 0 refused, 1 committed, of 1 source\n");
+    let listed = place.run("sources", &["--json"]).exits(exit::DONE).json();
+    let told = ["place", "passed", "missing"].map(|name| listed["sources"][0][name].clone());
+    assert_eq!(told, [284, 0, 0]);
+
     let ran = place.append(&["--follow", "--once", "journal:/nowhere.journal"], b"").exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("journal:/nowhere.journal: journalctl ended"), "{}", ran.err);
     let ran = place.append(&["--follow", "--once", "--format", "syslog", &source], b"").exits(exit::USAGE);
@@ -439,7 +511,7 @@ fn lines_that_a_sender_sends_again_are_not_in_the_log_again() {
     assert!(ran.err.starts_with("stdin:101: "), "{}", ran.err);
     assert!(
         ran.out.ends_with(
-            "3 accepted, 1 refused, 3 committed\nevery line up to stdin:104 is durable or was refused\n"
+            "3 accepted, 1 refused, 3 committed\n11 lines passed over: the log has lines 1 to 100 of shop\nevery line up to stdin:104 is durable or was refused\n"
         ),
         "{}",
         ran.out
@@ -492,4 +564,107 @@ fn a_sender_goes_on_behind_what_was_told_after_a_kill() {
         .into_iter()
         .map(|entry| entry["operation"].as_str().unwrap()[1..].parse::<u64>().unwrap());
     assert!(numbers.eq(1..=done + 2000));
+}
+
+/// Nothing that is sent goes by unseen, and no line that was never sent is told to be durable.
+#[test]
+fn what_the_log_has_of_a_sender_is_told_and_what_it_lacks_is_asked_for() {
+    let place = Place::new();
+    let lines = |names: &[&str]| -> String {
+        names.iter().map(|name| format!("{{\"operation\":\"{name}\"}}\n")).collect()
+    };
+    let send = |options: &[&str], text: &str| {
+        place.append(&[&["--source", "day", "--acks"], options].concat(), text.as_bytes())
+    };
+    send(&[], &lines(&["a", "b", "c"])).exits(exit::DONE);
+    // The next batch, with numbers that the log has.
+    let ran = send(&[], &lines(&["d", "e"])).exits(exit::DONE);
+    assert_eq!(
+        ran.out,
+        "durable 2\n0 accepted, 0 refused, 0 committed\n2 lines passed over: the log has lines 1 to 3 of day; go on with --from 4\nevery line up to stdin:2 is durable or was refused\n"
+    );
+    let ran = place.append(&["--source", "day", "--json"], lines(&["d", "e"]).as_bytes()).exits(exit::DONE);
+    assert_eq!(ran.json()["passed_over"], json!(2));
+    let options = ["--source", "day", "--json", "--from", "4"];
+    let ran = place.append(&options, lines(&["d"]).as_bytes()).exits(exit::DONE);
+    assert_eq!(ran.json()["passed_over"], json!(0));
+    send(&[], &lines(&["a", "b", "c", "e"])).exits(exit::REFUSED);
+    // Lines 5 to 9 never came.
+    let ran = send(&["--from", "10"], &lines(&["j"])).exits(exit::USAGE);
+    assert!(
+        ran.err.contains("has lines up to 4 of the source day, so lines 5 to 9 are missing before line 10: begin with --from 5"),
+        "{}",
+        ran.err
+    );
+    assert!(!ran.out.contains("durable"), "{}", ran.out);
+    let ran = send(&["--from", "6"], &lines(&["f"])).exits(exit::USAGE);
+    assert!(ran.err.contains("line 5 is missing before line 6"), "{}", ran.err);
+    send(&["--from", "5"], &lines(&["e"])).exits(exit::DONE);
+    // A source may begin with any line; nothing is said of those before it.
+    let ran = place.append(&["--source", "late", "--acks", "--from", "10"], lines(&["x"]).as_bytes());
+    assert!(ran.exits(exit::DONE).out.starts_with("durable 10\n"));
+    let operations: Vec<_> = place.entries().iter().map(|entry| entry["operation"].clone()).collect();
+    assert_eq!(operations, ["a", "b", "c", "d", "e", "x"]);
+}
+
+/// Also after a kill, and where nothing else was sent.
+#[test]
+fn a_sender_goes_on_behind_lines_that_were_refused() {
+    let place = Place::new();
+    let rejects = place.path("rejects");
+    let options = |from: &str| {
+        let options = ["--source", "shop", "--acks", "--rejects", rejects.to_str().unwrap(), "--from", from];
+        options.map(str::to_owned)
+    };
+    let mut content = Vec::new();
+    let mut next = 1;
+    for text in ["bad1\n", "{\"operation\":\"a\"}\nbad2\n", "bad3\n", "{\"operation\":\"b\"}\n\nbad4\n"] {
+        let options = options(&next.to_string());
+        let options: Vec<_> = options.iter().map(String::as_str).collect();
+        let mut child = command(place.arguments("append", &options)).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+        next += text.lines().count();
+        let last = format!("durable {}", next - 1);
+        let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(told.any(|line| line.unwrap() == last), "{last}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let refused = text.lines().filter(|line| !line.starts_with('{'));
+        refused.for_each(|line| content.extend_from_slice(format!("{line}\n").as_bytes()));
+        assert_eq!(fs::read(&rejects).unwrap(), content);
+    }
+    let ran = place.append(&["--source", "shop", "--from", "9"], b"").exits(exit::USAGE);
+    assert!(ran.err.contains("line 8 is missing before line 9"), "{}", ran.err);
+    let listed = || place.run("sources", &["--json"]).exits(exit::DONE).json()["sources"][0].clone();
+    let told = |source: serde_json::Value| {
+        ["place", "passed", "missing", "beyond"].map(|name| source[name].as_u64().unwrap())
+    };
+    assert_eq!(told(listed()), [7, 2, 0, 0]);
+    // One that was refused may come again.
+    let ran =
+        place.append(&["--source", "shop", "--from", "7"], b"{\"operation\":\"c\"}\n").exits(exit::DONE);
+    assert_eq!(
+        ran.out,
+        "1 accepted, 0 refused, 1 committed\nevery line up to stdin:7 is durable or was refused\n"
+    );
+    assert_eq!(told(listed()), [7, 0, 0, 0]);
+    fs::remove_file(place.path("audit.keys/sources.passed")).unwrap();
+    assert_eq!(told(listed()), [7, 0, 0, 0]);
+}
+
+/// A key directory that is not where it was is a disk that may not be mounted; one that was named is a slip.
+#[test]
+fn sources_of_a_log_whose_keys_are_elsewhere_are_not_told() {
+    let place = Place::new();
+    place.append(&["--source", "shop"], b"{\"operation\":\"a\"}\n").exits(exit::DONE);
+    fs::rename(place.path("audit.keys"), place.path("elsewhere")).unwrap();
+    let ran = place.run("sources", &[]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("there is no directory"), "{}", ran.err);
+    let elsewhere = place.path("elsewhere");
+    let ran = place.run("sources", &["--keys", elsewhere.to_str().unwrap()]).exits(exit::DONE);
+    assert!(ran.out.contains("line 1"), "{}", ran.out);
+    place.run("sources", &["--keys", "/nowhere"]).exits(exit::REFUSED);
+    fs::remove_file(elsewhere.join("sources.key")).unwrap();
+    let ran = place.run("sources", &["--keys", elsewhere.to_str().unwrap()]).exits(exit::REFUSED);
+    assert!(ran.err.contains("sources.key is missing"), "{}", ran.err);
 }

@@ -21,6 +21,15 @@ pub(super) fn resumes(known: &Known) -> (u64, VecDeque<Range<u64>>) {
     (place, ahead)
 }
 
+/// Up to where records of this content became no entries behind what the log has of it, where that is what it was. A file whose end was changed
+/// since is read on where the log ends.
+pub(super) fn passed_to(known: &Known, content: &mut Content) -> Option<u64> {
+    let (place, _) = resumes(known);
+    let (range, check) = known.passed.as_ref().filter(|(range, _)| range.start == place)?;
+    let has_come = label::has_come_to(&known.id, content, range.end, *check);
+    has_come.unwrap_or(false).then_some(range.end)
+}
+
 /// Whether this is the content of a source that is not done with, as far as the log has it.
 pub(super) fn has_read(known: &Known, label: &Label, content: &mut Content) -> io::Result<bool> {
     let (place, _) = resumes(known);

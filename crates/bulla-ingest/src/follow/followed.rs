@@ -81,6 +81,17 @@ struct Record {
     entry: Option<(ParsedEntry, Range<usize>)>,
 }
 
+/// Where a source goes on.
+#[derive(Debug, Default)]
+pub(super) struct Resumed {
+    /// Where the range of the next entry begins.
+    pub(super) claimed: u64,
+    /// Where the next record begins.
+    pub(super) place: u64,
+    /// What the log has beyond.
+    pub(super) ahead: VecDeque<Range<u64>>,
+}
+
 /// See the module.
 pub(super) struct Followed<S> {
     pub(super) id: SourceId,
@@ -94,6 +105,8 @@ pub(super) struct Followed<S> {
     framing: Framing,
     pub(super) place: u64,
     claimed: u64,
+    /// Where what was passed ended when the sink was told of it last.
+    passed: u64,
     tail: Vec<u8>,
     /// What the log has beyond: ranges whose records are not appended again.
     ahead: VecDeque<Range<u64>>,
@@ -110,12 +123,12 @@ pub(super) struct Followed<S> {
 }
 
 impl<S> Followed<S> {
-    /// A source that begins, or goes on, at `place`.
+    /// A source that begins, or goes on, there.
     pub(super) fn new(
         (id, label): (SourceId, Label),
         content: Content,
         conversion: &Arc<Conversion>,
-        (place, ahead): (u64, VecDeque<Range<u64>>),
+        Resumed { claimed, place, ahead }: Resumed,
     ) -> io::Result<Self> {
         let converter = Converter::new(conversion);
         let framing = converter.framing();
@@ -127,7 +140,8 @@ impl<S> Followed<S> {
             converter,
             framing,
             place,
-            claimed: place,
+            claimed,
+            passed: place,
             tail: Vec::new(),
             ahead,
             seen: (0, 0),
@@ -211,17 +225,33 @@ impl<S> Followed<S> {
             self.tail.extend_from_slice(&bytes[used.saturating_sub(TAIL)..used]);
             match (is_all, used > before) {
                 (true, _) => {
+                    self.pass(sink).map_err(Broken::Sink)?;
                     let seen = (metadata.size(), modified(&metadata));
                     if self.seen != seen {
                         (self.seen, self.seen_at) = (seen, sink.now());
                     }
                     return Ok(Turn::AtEnd((read - used) as u64));
                 }
-                (false, true) => return Ok(Turn::More),
+                (false, true) => {
+                    if sink.is_ending() {
+                        self.pass(sink).map_err(Broken::Sink)?;
+                    }
+                    return Ok(Turn::More);
+                }
                 // A record that is longer than what was read.
                 (false, false) => length += length - before,
             }
         }
+    }
+
+    /// Tells the sink of records behind the last entry that became none.
+    fn pass<T: Sink<Source = S>>(&mut self, sink: &mut T) -> Result<(), T::Error> {
+        let Some(handle) = self.handle.as_ref().filter(|_| self.place > self.claimed.max(self.passed)) else {
+            return Ok(());
+        };
+        sink.pass(handle, (self.claimed..self.place, check(&self.id, &self.tail)))?;
+        self.passed = self.place;
+        Ok(())
     }
 
     /// Has the sink know the source, by as much of its beginning as there is. False where the beginning is not what it was.

@@ -4,10 +4,11 @@
 
 use super::content::{Content, Node, node};
 use super::copies::{
-    Whereabouts, has_no_more, has_read, is_of_finished, is_part_of, or_system_error, resumes, search,
+    Whereabouts, has_no_more, has_read, is_of_finished, is_part_of, or_system_error, passed_to, resumes,
+    search,
 };
 use super::family::Families;
-use super::followed::{Broken, Followed, Room, Same, Turn};
+use super::followed::{Broken, Followed, Resumed, Room, Same, Turn};
 use super::label::{End, Label, SourceId, has_come_to};
 use super::names::Found;
 use super::siblings::{Directories, Sibling, are_related, directory_of, modified};
@@ -180,6 +181,9 @@ impl<S> Follower<S> {
         }
         // Each once, so that none waits for another that grows as fast as it is read.
         for _ in 0..self.ready.len() {
+            if sink.is_ending() {
+                break;
+            }
             let Some(of) = self.ready.pop_front() else { break };
             self.is_ready.remove(&of);
             self.turn(of, sink, now)?;
@@ -458,13 +462,10 @@ impl<S> Follower<S> {
             match goes_on(path).filter(|_| !self.current.contains_key(path) && !is_beside(directories)) {
                 Some((content, (device, inode), end)) => {
                     let label = Label { device, inode, finished: None, ..label };
-                    let (_, ahead) = resumes(&known);
-                    let source = Followed::new(
-                        (known.id, label),
-                        content,
-                        &self.following.conversion,
-                        (end.length, ahead),
-                    );
+                    let (claimed, ahead) = resumes(&known);
+                    let resumed = Resumed { claimed, place: end.length, ahead };
+                    let source =
+                        Followed::new((known.id, label), content, &self.following.conversion, resumed);
                     if let Some(of) = self.add(source, path, sink) {
                         self.current.insert(path.to_owned(), of);
                     }
@@ -499,13 +500,15 @@ impl<S> Follower<S> {
                 let found = found.and_then(|(mut content, _)| {
                     has_read(&known, &label, &mut content).is_ok_and(|is_it| is_it).then_some(content)
                 });
-                let Some(content) = found else {
+                let Some(mut content) = found else {
                     self.rest.insert(of, Rest { known, label });
                     continue;
                 };
                 label.path.clone_from(path);
-                let source =
-                    Followed::new((known.id, label), content, &self.following.conversion, resumes(&known));
+                let (claimed, ahead) = resumes(&known);
+                let place = passed_to(&known, &mut content).unwrap_or(claimed);
+                let resumed = Resumed { claimed, place, ahead };
+                let source = Followed::new((known.id, label), content, &self.following.conversion, resumed);
                 if let Some(of) = self.add(source, path, sink) {
                     self.current.insert(path.to_owned(), of);
                 }
@@ -525,11 +528,14 @@ impl<S> Follower<S> {
         for Rest { known, mut label } in self.rest.take(path, |rest| rest.label.finished.is_none()) {
             since = since.into_iter().chain([label.met]).min();
             let (place, ahead) = resumes(&known);
+            let resumed = Resumed { claimed: place, place, ahead };
             match search(path, &known, &label, directories, |node| self.nodes.contains_key(node)) {
-                Whereabouts::At(at, content, metadata) => {
+                Whereabouts::At(at, mut content, metadata) => {
                     (label.device, label.inode) = node(&metadata);
+                    let place = passed_to(&known, &mut content).unwrap_or(place);
+                    let resumed = Resumed { place, ..resumed };
                     let source =
-                        Followed::new((known.id, label), content, &self.following.conversion, (place, ahead));
+                        Followed::new((known.id, label), content, &self.following.conversion, resumed);
                     if let (Some(of), true) = (self.add(source, path, sink), at == path) {
                         self.current.insert(path.to_owned(), of);
                     }
@@ -635,8 +641,8 @@ impl<S> Follower<S> {
             return true;
         }
         let id = (self.random)();
-        let mut source =
-            Followed::new((id, label), content, &self.following.conversion, (0, VecDeque::new()));
+        let resumed = Resumed::default();
+        let mut source = Followed::new((id, label), content, &self.following.conversion, resumed);
         if let Ok(source) = &mut source
             && source.label.beginning == 0
         {
@@ -801,8 +807,14 @@ impl<S> Follower<S> {
         source.relabel(sink)?;
         if source.handle.is_some() {
             let (path, label) = (source.label.path.clone(), source.label);
-            let known =
-                Known { id: source.id, label: Vec::new(), ranges: Vec::new(), check: 0, order: u64::MAX };
+            let known = Known {
+                id: source.id,
+                label: Vec::new(),
+                ranges: Vec::new(),
+                check: 0,
+                passed: None,
+                order: u64::MAX,
+            };
             self.finished.insert(path.clone());
             self.rest.insert(&path, Rest { known, label });
         }

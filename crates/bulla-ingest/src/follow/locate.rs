@@ -2,7 +2,7 @@
 
 use super::Known;
 use super::content::Content;
-use super::copies::{has_read, resumes};
+use super::copies::{has_read, passed_to, resumes};
 use super::label::Label;
 use super::siblings::Directories;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub enum Located {
     At {
         /// The path: the one by which it is followed, or one beside it.
         path: PathBuf,
-        /// So many bytes of it the log has not; `None` where that takes unpacking.
+        /// So many bytes of it the log has not, and were not passed; `None` where that takes unpacking.
         lag: Option<u64>,
     },
     /// All is in the log: it was read to its end, or what is left is a copy of less than was read.
@@ -36,6 +36,7 @@ pub fn locate(known: &Known) -> Located {
     for path in std::iter::once(label.path.clone()).chain(siblings) {
         let Ok((mut content, metadata)) = Content::open(&path) else { continue };
         if has_read(known, &label, &mut content).unwrap_or(false) {
+            let held = passed_to(known, &mut content).map_or(held, |passed| passed.max(held));
             let lag = match content.is_packed() {
                 true => content.fill(held, &mut [0]).is_ok_and(|read| read == 0).then_some(0),
                 false => Some(metadata.len().saturating_sub(held)),

@@ -47,6 +47,9 @@ pub struct Known {
     pub ranges: Vec<Range<u64>>,
     /// What was given with the record that ends the first of them.
     pub check: u64,
+    /// What was given to [`Sink::pass`] of the source, where that goes on from a range that the log has or from the beginning: the range, and
+    /// the check of its end.
+    pub passed: Option<(Range<u64>, u64)>,
     /// What is newer has more.
     pub order: u64,
 }
@@ -91,6 +94,9 @@ pub trait Sink {
     /// The time, in nanoseconds since the epoch.
     fn now(&self) -> i64;
 
+    /// Whether nothing more is to be read than what is being read: records that became no entry are then told at once.
+    fn is_ending(&self) -> bool;
+
     /// There is a source with this label.
     ///
     /// # Errors
@@ -120,6 +126,13 @@ pub trait Sink {
     /// # Errors
     /// Where nothing more can be taken.
     fn refuse(&mut self, at: At<'_>, reason: &str, raw: Option<&[u8]>) -> Result<(), Self::Error>;
+
+    /// What stands in this range of its source became no entry, and the next entry has not come yet, whose range begins where this one does.
+    /// With the check of its end.
+    ///
+    /// # Errors
+    /// Where nothing more can be taken.
+    fn pass(&mut self, source: &Self::Source, place: (Range<u64>, u64)) -> Result<(), Self::Error>;
 
     /// Nothing more will come of the source of this id, which need not be known any more.
     fn forget(&mut self, id: &SourceId);

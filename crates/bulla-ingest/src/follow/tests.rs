@@ -20,6 +20,9 @@ struct Log {
     refused: Vec<String>,
     told: Vec<String>,
     forgotten: Vec<SourceId>,
+    passed: HashMap<SourceId, (Range<u64>, u64)>,
+    /// It ends once so many records were refused.
+    ends_at: Option<usize>,
     now: i64,
 }
 
@@ -37,6 +40,10 @@ impl Sink for Log {
 
     fn now(&self) -> i64 {
         self.now
+    }
+
+    fn is_ending(&self) -> bool {
+        self.ends_at.is_some_and(|at| self.refused.len() >= at)
     }
 
     fn source(&mut self, id: &SourceId, label: &[u8]) -> Result<SourceId, Self::Error> {
@@ -66,6 +73,11 @@ impl Sink for Log {
         Ok(())
     }
 
+    fn pass(&mut self, id: &SourceId, place: (Range<u64>, u64)) -> Result<(), Self::Error> {
+        self.passed.insert(*id, place);
+        Ok(())
+    }
+
     fn forget(&mut self, id: &SourceId) {
         self.forgotten.push(*id);
     }
@@ -85,6 +97,7 @@ impl Log {
                 label: Vec::new(),
                 ranges: Vec::new(),
                 check: 0,
+                passed: None,
                 order: 0,
             });
             of.label.clone_from(&kept.label);
@@ -102,6 +115,20 @@ impl Log {
             });
             let ends = |kept: &&Kept| kept.id == of.id && kept.place.end == of.ranges[0].end;
             of.check = self.entries.iter().find(ends).expect("a range ends with a record").check;
+            let goes_on =
+                |place: &&(Range<u64>, u64)| of.ranges.iter().any(|range| range.end == place.0.start);
+            of.passed = self.passed.get(&of.id).filter(goes_on).cloned();
+        }
+        for (id, place) in &self.passed {
+            let unknown = || Known {
+                id: *id,
+                label: self.labels[id].clone(),
+                ranges: Vec::new(),
+                check: 0,
+                passed: Some(place.clone()),
+                order: 0,
+            };
+            known.entry(*id).or_insert_with(unknown);
         }
         known.into_values().filter(|known| !self.forgotten.contains(&known.id)).collect()
     }
@@ -278,6 +305,56 @@ fn lines_are_read_as_they_come_and_none_twice() {
     }
     world.check();
     assert_eq!(world.log.entries[0].place.start, 0);
+}
+
+#[test]
+fn what_is_refused_is_refused_once_where_the_log_has_all_before_it() {
+    let mut world = World::new(&["app.log"]);
+    world.write(100);
+    writeln!(world.file, "bad").unwrap();
+    world.catch_up();
+    for _ in 0..3 {
+        world.kill(0, None);
+        world.catch_up();
+    }
+    assert_eq!(world.log.refused.len(), 1);
+    // The next entry is of what was passed, too.
+    let [end, passed] = [world.log.entries[99].place.end, fs::metadata(world.path("app.log")).unwrap().len()];
+    world.kill(0, None);
+    world.write(1);
+    world.catch_up();
+    assert_eq!((world.log.entries[100].place.start, passed), (end, end + 4));
+    // What was passed counts no more where an entry before it was lost.
+    writeln!(world.file, "worse").unwrap();
+    world.catch_up();
+    world.kill(1, None);
+    world.catch_up();
+    assert_eq!(world.log.refused.len(), 4);
+    // A file whose end was changed since is the same, up to there.
+    world.kill(0, None);
+    let content = fs::read_to_string(world.path("app.log")).unwrap();
+    fs::write(world.path("app.log"), content.replace("worse", "other")).unwrap();
+    world.catch_up();
+    assert_eq!(world.log.refused.len(), 5);
+    world.log.refused.clear();
+    world.check();
+    assert_eq!((&world.log.told, &world.log.forgotten), (&Vec::new(), &Vec::new()));
+}
+
+/// All that was refused is passed, also where whoever follows is told to end while it reads.
+#[test]
+fn an_end_amid_a_file_has_nothing_refused_again() {
+    let mut world = World::new(&["app.log"]);
+    (0..60_000).for_each(|line| writeln!(world.file, "bad {line}").unwrap());
+    for at in [1, 40_000] {
+        world.log.ends_at = Some(at);
+        world.step();
+        assert!((at..60_000).contains(&world.log.refused.len()), "{}", world.log.refused.len());
+        world.kill(0, None);
+    }
+    world.log.ends_at = None;
+    world.catch_up();
+    assert_eq!(world.log.refused.len(), 60_000);
 }
 
 #[test]

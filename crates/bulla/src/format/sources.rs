@@ -19,6 +19,7 @@
 //!
 //! **Invariants:** ranges are in order, none is empty, and none touches the next: so a section has one encoding.
 
+pub(crate) mod passed;
 pub(crate) mod table;
 
 use bulla_columns::padme;

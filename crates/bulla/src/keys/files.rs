@@ -24,6 +24,8 @@ pub const DIGEST: &str = "digest.key";
 pub const SOURCES_KEY: &str = "sources.key";
 /// What blocks have said of sources, so that not all of them are read again.
 pub const SOURCES_STATE: &str = "sources.state";
+/// What was read of sources and became no entry, behind what blocks have of them.
+pub const SOURCES_PASSED: &str = "sources.passed";
 /// The embedded default's erasure key, which orders erasures.
 pub const ERASURE_KEY: &str = "erasure.key";
 /// An erasure that the log does not tell of yet.

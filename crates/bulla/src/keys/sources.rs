@@ -18,7 +18,11 @@
 //!                 32   the leaf of the last of them, a block that says something; zeros where there is none
 //!                 …    the sources (`format/sources/table`)
 //! ```
+//!
+//! `sources.passed` is made in the same way, of "bullaSP1" and "bulla sources passed v1": what became no entry
+//! (`format/sources/passed`). Where it is missing or damaged that is read again.
 
+use crate::format::sources::passed::AllPassed;
 use crate::format::sources::table::Table;
 use crate::format::sources::{self, SourceEntry};
 use crate::keys::files;
@@ -29,15 +33,26 @@ use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use hkdf::Hkdf;
 use sha2::Sha256;
+use std::io;
 use zeroize::Zeroizing;
 
 const KEY: OwnKey =
     OwnKey { file: files::SOURCES_KEY, what: "key of sources", header: "bulla-sources-key-v1" };
-const MAGIC: &[u8; 8] = b"bullaSR1";
+const STATE: Kept =
+    Kept { file: files::SOURCES_STATE, magic: b"bullaSR1", information: b"bulla sources state v1" };
+const PASSED: Kept =
+    Kept { file: files::SOURCES_PASSED, magic: b"bullaSP1", information: b"bulla sources passed v1" };
 /// Magic and random bytes.
 const HEAD: usize = 40;
-/// The longest `sources.state`, in bytes: as many sources as a log has, each with the longest label and some ranges.
+/// The longest file of those, in bytes: as many sources as a log has, each with the longest label and some ranges.
 const MOST: u64 = 1 << 30;
+
+/// A file that is kept beside the key, under it.
+struct Kept {
+    file: &'static str,
+    magic: &'static [u8; 8],
+    information: &'static [u8],
+}
 
 /// The key of what the blocks of a log say of sources.
 pub(crate) struct SourcesKey(Zeroizing<[u8; 32]>);
@@ -75,8 +90,15 @@ impl SourcesKey {
         KEY.make(keys, log, random).map(SourcesKey)
     }
 
-    /// That the key is missing although blocks need it.
+    /// That the key is missing although blocks need it: `NoKey`, and `Unavailable` where the whole directory is not there.
     pub(crate) fn missing(keys: &dyn Store) -> Error {
+        if keys.list("").is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Error::unavailable(format!(
+                "there is no directory {}, and blocks of the log say under a key in it what they hold of which source: bring it, mount \
+                 it, or name the one that the log has",
+                keys.describe("")
+            ));
+        }
         let message = format!(
             "{} is missing, and blocks of the log say under that key what they hold of which source: restore it from a backup. Where \
              there is none, entries can be appended as ever, but what is followed can be followed into a new log only",
@@ -106,28 +128,22 @@ impl SourcesKey {
     /// # Errors
     /// `Unavailable` where a file is there and cannot be read.
     pub(crate) fn load_state(&self, keys: &dyn Store, log: LogId) -> Result<Option<SourcesSoFar>> {
-        match files::read_if_there(keys, files::SOURCES_STATE, MOST) {
-            Ok(None) => Ok(None),
-            Ok(Some(bytes)) => Ok(self.open_state(&bytes, log)),
-            Err(error) if error.io_error().is_some() => Err(error),
-            Err(_) => Ok(None),
-        }
+        let decode = |text: &[u8]| {
+            let (frames, rest) = text.split_first_chunk()?;
+            let (leaf, table) = rest.split_first_chunk()?;
+            let table = Table::decode(table).ok()?;
+            Some(SourcesSoFar { frames: u64::from_le_bytes(*frames), leaf: Hash(*leaf), table })
+        };
+        Ok(self.load_kept(&STATE, keys, log)?.and_then(|text| decode(&text)))
     }
 
-    fn open_state(&self, bytes: &[u8], log: LogId) -> Option<SourcesSoFar> {
-        let (head, text) = bytes.split_at_checked(HEAD)?;
-        let random = head.strip_prefix(MAGIC)?.try_into().ok()?;
-        let key = self.of_state(log, random).ok()?;
-        let mut text = text.to_vec();
-        AesGcm.open(&key, 0, head, &mut text).ok()?;
-        let (frames, rest) = text.split_first_chunk()?;
-        let (leaf, table) = rest.split_first_chunk()?;
-        let table = Table::decode(table).ok()?;
-        Some(SourcesSoFar { frames: u64::from_le_bytes(*frames), leaf: Hash(*leaf), table })
-    }
-
-    fn of_state(&self, log: LogId, random: &[u8; 32]) -> Result<Zeroizing<[u8; 32]>> {
-        self.derive(random, &[b"bulla sources state v1", &log.0])
+    /// What is kept of what was passed of the sources of `log`; nothing where there is nothing that could be used.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file is there and cannot be read.
+    pub(crate) fn load_passed(&self, keys: &dyn Store, log: LogId) -> Result<AllPassed> {
+        let text = self.load_kept(&PASSED, keys, log)?;
+        Ok(text.and_then(|text| AllPassed::decode(&text).ok()).unwrap_or_default())
     }
 
     /// Keeps what the first frames of `log` say, atomically and durably.
@@ -139,20 +155,63 @@ impl SourcesKey {
         keys: &dyn Store,
         log: LogId,
         state: &SourcesSoFar,
-        (random, cipher): (&dyn Random, &dyn Cipher),
+        with: (&dyn Random, &dyn Cipher),
     ) -> Result<()> {
-        let mut head = [0; HEAD];
-        head[..8].copy_from_slice(MAGIC);
-        let mut salt = [0; 32];
-        random.fill(&mut salt)?;
-        head[8..].copy_from_slice(&salt);
         let mut text = state.frames.to_le_bytes().to_vec();
         text.extend_from_slice(&state.leaf.0);
         state.table.encode(&mut text);
+        self.save_kept(&STATE, (keys, log), text, with)
+    }
+
+    /// Keeps what was passed of the sources of `log`, atomically and durably.
+    ///
+    /// # Errors
+    /// As [`SourcesKey::save_state`].
+    pub(crate) fn save_passed(
+        &self,
+        keys: &dyn Store,
+        log: LogId,
+        passed: &AllPassed,
+        with: (&dyn Random, &dyn Cipher),
+    ) -> Result<()> {
+        self.save_kept(&PASSED, (keys, log), passed.encode(), with)
+    }
+
+    /// What a file has; `None` where it is not there or none of this log.
+    fn load_kept(&self, kept: &Kept, keys: &dyn Store, log: LogId) -> Result<Option<Vec<u8>>> {
+        match files::read_if_there(keys, kept.file, MOST) {
+            Ok(None) => Ok(None),
+            Ok(Some(bytes)) => Ok(self.open_kept(kept, &bytes, log)),
+            Err(error) if error.io_error().is_some() => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn open_kept(&self, kept: &Kept, bytes: &[u8], log: LogId) -> Option<Vec<u8>> {
+        let (head, text) = bytes.split_at_checked(HEAD)?;
+        let random = head.strip_prefix(kept.magic)?.try_into().ok()?;
+        let key = self.derive(random, &[kept.information, &log.0]).ok()?;
+        let mut text = text.to_vec();
+        AesGcm.open(&key, 0, head, &mut text).ok()?;
+        Some(text)
+    }
+
+    fn save_kept(
+        &self,
+        kept: &Kept,
+        (keys, log): (&dyn Store, LogId),
+        mut text: Vec<u8>,
+        (random, cipher): (&dyn Random, &dyn Cipher),
+    ) -> Result<()> {
+        let mut head = [0; HEAD];
+        head[..8].copy_from_slice(kept.magic);
+        let mut salt = [0; 32];
+        random.fill(&mut salt)?;
+        head[8..].copy_from_slice(&salt);
         // The key is this file's alone.
-        cipher.seal(&*self.of_state(log, &salt)?, 0, &head, &mut text)?;
-        let written = bulla_store::replace(keys, files::SOURCES_STATE, &[&head[..], &text].concat());
-        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::SOURCES_STATE)), error))
+        cipher.seal(&*self.derive(&salt, &[kept.information, &log.0])?, 0, &head, &mut text)?;
+        let written = bulla_store::replace(keys, kept.file, &[&head[..], &text].concat());
+        written.map_err(|error| Error::io(format!("writing {}", keys.describe(kept.file)), error))
     }
 }
 

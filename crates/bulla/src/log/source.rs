@@ -1,11 +1,11 @@
 //! [`Source`] and [`Place`].
 
 use super::check_owner;
-use crate::format::sources::SourceId;
+use crate::format::sources::{CheckedRange, SourceId};
 use crate::write::engine::Engine;
 use crate::write::engine::sources::Slot;
 use crate::write::stage::buffer::StagedPlace;
-use bulla_store::{Error, Result};
+use bulla_store::{Error, ErrorKind, Result};
 use std::fmt::{self, Debug};
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -44,6 +44,40 @@ impl Source {
     pub fn relabel(&self, label: &[u8]) -> Result<()> {
         check_owner(self.owner)?;
         self.engine.upgrade().map_or(Ok(()), |engine| engine.relabel_source(&self.slot, label))
+    }
+
+    /// Says that what was read of the source in this range became no entry: what was refused, or is none. The range begins where that of the
+    /// last entry ends that was appended, or, where there is none, where reading began; the next entry's range begins there, too. What is said
+    /// last counts.
+    ///
+    /// Blocks say so only with the next entry. Until then [`Source::keep_passed`] has it known when the log is opened again, as
+    /// [`SourceState::passed`](crate::SourceState::passed).
+    ///
+    /// # Errors
+    /// `Invalid` where the range is empty, `Refused` where nothing is taken from the source any more, `Closed` in a forked child.
+    pub fn pass(&self, place: &Place) -> Result<()> {
+        check_owner(self.owner)?;
+        let Place { range: Range { start, end }, check } = *place;
+        if start >= end {
+            return Err(self.misplaced(place));
+        }
+        let range = CheckedRange { start, end, check };
+        self.engine.upgrade().map_or(Ok(()), |engine| engine.pass(&self.slot, range))
+    }
+
+    /// Makes durable what this source and all others of the log have [passed](Source::pass), in the file `sources.passed` of the key
+    /// directory, where blocks do not say it already.
+    ///
+    /// That counts only where it goes on from the end of what blocks say of the source: where what was appended before it is lost, or the log
+    /// or that file is put back, it is read again.
+    ///
+    /// # Errors
+    /// `Unavailable` where the file cannot be written: what was passed since it was written last is then read again; `Closed` where
+    /// the log is closed, and in a forked child.
+    pub fn keep_passed(&self) -> Result<()> {
+        check_owner(self.owner)?;
+        let closed = || Error::new(ErrorKind::Closed, "the log is closed");
+        self.engine.upgrade().ok_or_else(closed)?.keep_passed()
     }
 
     /// Says that the source is over: a block says so that comes after all that was appended from it, and the log then forgets what it has of

@@ -12,7 +12,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// `NoKey` where blocks say something of sources and `sources.key` is missing, `Refused` where it is another log's; `Tampered` where what
-/// is read is damaged; `Unavailable` where there is no log or a file cannot be read.
+/// is read is damaged; `Unavailable` where there is no log, or blocks say something of sources and there is no key directory, or a file cannot be read.
 pub fn sources(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Vec<SourceState>> {
     sources_of(Arc::new(FileSystem::new(directory.as_ref())), &FileSystem::new(keys.as_ref()))
 }
@@ -23,5 +23,6 @@ pub fn sources(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Ve
 /// As [`sources`].
 pub fn sources_of(log: Arc<dyn Store>, keys: &dyn Store) -> Result<Vec<SourceState>> {
     let manifest = Manifest::load_end(Snapshot::of(log)?)?;
-    Ok(crate::scan::sources::read(&manifest, keys)?.so_far.table.states())
+    let read = crate::scan::sources::read(&manifest, keys)?;
+    Ok(read.passed.states(&read.so_far.table))
 }

@@ -6,6 +6,7 @@
 
 use crate::format::epoch::EpochBody;
 use crate::format::frame::HEAD;
+use crate::format::sources::passed::AllPassed;
 use crate::keys::sources::{SourcesKey, SourcesSoFar, open_section};
 use crate::scan::located::{Located, verified};
 use crate::scan::manifest::{Frames, Manifest, Placed};
@@ -20,6 +21,8 @@ pub(crate) struct SourcesRead {
     pub(crate) so_far: SourcesSoFar,
     /// How many frames were not read, because what was kept tells of them.
     pub(crate) kept: u64,
+    /// What became no entry, and counts beside what blocks say.
+    pub(crate) passed: AllPassed,
 }
 
 /// What the frames of a manifest say of sources, up to the last one that says something.
@@ -41,7 +44,9 @@ pub(crate) fn read(manifest: &Manifest, keys: &dyn Store) -> Result<SourcesRead>
     if kept < manifest.size() {
         scan(manifest, &mut so_far, key.as_ref(), keys)?;
     }
-    Ok(SourcesRead { key, so_far, kept })
+    let mut passed = key.as_ref().map_or(Ok(AllPassed::default()), |key| key.load_passed(keys, log))?;
+    passed.retain_counting(&so_far.table);
+    Ok(SourcesRead { key, so_far, kept, passed })
 }
 
 /// Whether what was kept is of this history: it ends with a block of it that has a section. No other history has the same one, as its

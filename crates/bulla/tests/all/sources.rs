@@ -1,6 +1,7 @@
 //! What a log says of the sources of its entries: exactly what the entries in it are of, whatever was lost and whatever is at hand.
 
 mod limits;
+mod passed;
 mod storage;
 
 use crate::helpers::{Rng, in_full};

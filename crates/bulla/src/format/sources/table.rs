@@ -14,12 +14,16 @@ pub struct SourceState {
     pub id: SourceId,
     /// What whoever follows it said of it last, as far as blocks tell.
     pub label: Vec<u8>,
-    /// The ranges that blocks hold, in the unit of whoever follows it: at least one, ascending, none touching the next.
+    /// The ranges that blocks hold, in the unit of whoever follows it: ascending, none touching the next. There is none only where
+    /// something was [passed](SourceState::passed).
     pub ranges: Vec<Range<u64>>,
     /// Of each range the check of the record that ends where it ends.
     pub checks: Vec<u64>,
-    /// The last frame that holds something of it.
+    /// The last frame that holds something of it; 0 where none does.
     pub last_frame: u64,
+    /// What was read and became no entry, and the check of its end, as [`Source::pass`](crate::Source::pass) was told: a range that begins
+    /// where one that blocks hold ends, or where blocks hold nothing of the source. It is no part of the signed log.
+    pub passed: Option<(Range<u64>, u64)>,
 }
 
 impl SourceState {
@@ -28,6 +32,12 @@ impl SourceState {
     pub fn resume(&self, begin: u64) -> (u64, Option<u64>) {
         let found = self.ranges.iter().zip(&self.checks).find(|(range, _)| range.contains(&begin));
         found.map_or((begin, None), |(range, check)| (range.end, Some(*check)))
+    }
+
+    /// What was read of it without becoming an entry from `place` on: where that ends, and the check of its end.
+    pub fn passed_from(&self, place: u64) -> Option<(u64, u64)> {
+        let passed = self.passed.as_ref().filter(|(range, _)| range.start == place);
+        passed.map(|(range, check)| (range.end, *check))
     }
 
     /// The first range that ends behind `place`: what is in it the log has already.
@@ -88,11 +98,12 @@ impl Table {
         self.known.len() > MAX_SOURCES_OF_LOG
     }
 
-    /// What it says of each.
+    /// What it says of each, by id.
     pub(crate) fn states(&self) -> Vec<SourceState> {
         let state = |(id, known): (&SourceId, &Known)| {
             let (ranges, checks) = known.ranges.parts();
-            SourceState { id: *id, label: known.label.to_vec(), ranges, checks, last_frame: known.last_frame }
+            let (label, last_frame) = (known.label.to_vec(), known.last_frame);
+            SourceState { id: *id, label, ranges, checks, last_frame, passed: None }
         };
         self.known.iter().map(state).collect()
     }

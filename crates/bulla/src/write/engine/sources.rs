@@ -12,6 +12,7 @@
 
 use super::Engine;
 use super::locks::{Guard, Rank, RankedMutex};
+use crate::format::sources::passed::{AllPassed, Passed};
 use crate::format::sources::table::{Known, SourceState};
 use crate::format::sources::{
     self, CheckedRange, MAX_LABEL, MAX_SOURCES_OF_LOG, Ranges, SourceEntry, SourceId, bound_labels,
@@ -109,8 +110,8 @@ impl SourcedFrame {
 /// See the module.
 pub(crate) struct Sources {
     tracked: OnceLock<Tracked>,
-    /// Held while what the log says is read for the first time.
-    beginning: RankedMutex<()>,
+    /// Held while what the log says is read for the first time, and while `sources.passed` is written.
+    files: RankedMutex<()>,
 }
 
 /// Sources of a log that has some.
@@ -133,6 +134,9 @@ struct State {
     /// Whether `durable` says something else than `sources.state`, and when that was written, or first could have been.
     changed: bool,
     saved: Steady,
+    /// What was passed, and of that what `sources.passed` says.
+    passed: AllPassed,
+    kept: AllPassed,
 }
 
 struct Registered {
@@ -147,7 +151,7 @@ struct Registered {
 
 impl Sources {
     pub(super) fn new() -> Self {
-        Sources { tracked: OnceLock::new(), beginning: RankedMutex::new(Rank::Sources, ()) }
+        Sources { tracked: OnceLock::new(), files: RankedMutex::new(Rank::Sources, ()) }
     }
 }
 
@@ -252,6 +256,19 @@ impl State {
         self.changed = true;
     }
 
+    /// What is to be kept of what was passed; `None` where that is what is kept.
+    fn unkept_passed(&mut self) -> Option<AllPassed> {
+        self.passed.retain_current(&self.durable.table);
+        for (id, passed) in &mut self.passed.0 {
+            // Of a source that nobody has asked for yet it is as it was read.
+            if let Some(registered) = self.by_id.get(id).and_then(|number| self.slots.get(number)) {
+                let is_known = self.durable.table.get(*id).is_some();
+                passed.label = (!is_known).then(|| registered.label.clone());
+            }
+        }
+        (self.passed != self.kept).then(|| self.passed.clone())
+    }
+
     fn is_scattered(&self, known: &Known) -> bool {
         let share = if self.durable.table.ranges() > MAX_RANGES_OF_LOG { SHARE } else { MAX_RANGES };
         known.ranges.len() > share
@@ -331,11 +348,11 @@ impl Engine {
         if let Some(tracked) = self.sources.tracked.get() {
             return Ok(tracked);
         }
-        let _beginning = self.sources.beginning.lock();
+        let _files = self.sources.files.lock();
         if let Some(tracked) = self.sources.tracked.get() {
             return Ok(tracked);
         }
-        let SourcesRead { key, so_far: durable, kept } = self.read_sources()?;
+        let SourcesRead { key, so_far: durable, kept, passed } = self.read_sources()?;
         let key = match key {
             Some(key) => key,
             None => {
@@ -352,6 +369,8 @@ impl Engine {
             changed: durable.frames != kept,
             durable,
             saved: self.environment.clock.steady(),
+            kept: passed.clone(),
+            passed,
         };
         Ok(self.sources.tracked.get_or_init(|| Tracked { key, state: RankedMutex::new(Rank::Leaf, state) }))
     }
@@ -372,8 +391,14 @@ impl Engine {
     /// As [`Engine::read_sources`].
     pub(crate) fn source_states(&self) -> Result<Vec<SourceState>> {
         match self.sources.tracked.get() {
-            Some(tracked) => Ok(tracked.lock().durable.table.states()),
-            None => Ok(self.read_sources()?.so_far.table.states()),
+            Some(tracked) => {
+                let state = tracked.lock();
+                Ok(state.passed.states(&state.durable.table))
+            }
+            None => {
+                let read = self.read_sources()?;
+                Ok(read.passed.states(&read.so_far.table))
+            }
         }
     }
 
@@ -389,6 +414,34 @@ impl Engine {
         Ok(())
     }
 
+    /// What is in this range of a source became no entry. It is known once [`Engine::keep_passed`] has kept it.
+    ///
+    /// # Errors
+    /// `Refused` where nothing is taken from the source any more.
+    pub(crate) fn pass(&self, slot: &Slot, range: CheckedRange) -> Result<()> {
+        slot.number()?;
+        if let Some(tracked) = self.sources.tracked.get() {
+            tracked.lock().passed.0.insert(slot.id, Passed { label: None, range });
+        }
+        Ok(())
+    }
+
+    /// Keeps in `sources.passed` what was passed of all sources and blocks do not say yet, where that is another than it has.
+    ///
+    /// # Errors
+    /// `Unavailable` where it cannot be written, or the log is not at its place any more.
+    pub(crate) fn keep_passed(&self) -> Result<()> {
+        let Some(tracked) = self.sources.tracked.get() else { return Ok(()) };
+        // What is kept later is never overtaken by what was kept before.
+        let _files = self.sources.files.lock();
+        let Some(passed) = tracked.lock().unkept_passed() else { return Ok(()) };
+        self.require_in_place()?;
+        let with = (&*self.environment.random, &*self.environment.cipher);
+        tracked.key.save_passed(&*self.keys, self.identity.log, &passed, with)?;
+        tracked.lock().kept = passed;
+        Ok(())
+    }
+
     /// Has blocks to come say that a source has ended.
     pub(crate) fn end_source(&self, slot: &Slot) {
         let Some(tracked) = self.sources.tracked.get() else { return };
@@ -396,7 +449,9 @@ impl Engine {
             return;
         }
         let last = self.staging.queue_all();
-        tracked.lock().ending.insert(slot.number, last);
+        let mut state = tracked.lock();
+        state.ending.insert(slot.number, last);
+        state.passed.0.remove(&slot.id);
     }
 
     /// What a block says of sources, from the places of its rows and the position of its first slice, and as its sealer is given it.

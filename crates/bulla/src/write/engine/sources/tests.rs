@@ -12,6 +12,8 @@ fn state() -> State {
         changed: false,
         durable: SourcesSoFar::default(),
         saved: 0,
+        passed: AllPassed::default(),
+        kept: AllPassed::default(),
     }
 }
 
