@@ -16,7 +16,7 @@ mod trying;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
-use crate::output::{print, print_json};
+use crate::output::{note_lines, print, print_json};
 use crate::terminal::{tell_what_is_tried_again, telling_environment};
 use acks::Acks;
 use bulla::environment::{Environment, Tell};
@@ -202,7 +202,11 @@ impl Append {
                     let summary = Summary { interrupted: true, ..Summary::nothing(&first) };
                     // It ends however that goes.
                     if let Err(unprinted) = summary.print(json) {
-                        note!("bulla: {}\n{}", unprinted.message, summary.to_text_of_failure());
+                        note_lines(&format!(
+                            "bulla: {}\n{}",
+                            unprinted.message,
+                            summary.to_text_of_failure()
+                        ));
                     }
                     std::process::exit(Exit::Interrupted as i32);
                 }
