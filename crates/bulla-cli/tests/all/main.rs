@@ -31,6 +31,7 @@ mod info;
 mod init;
 mod input;
 mod interrupt;
+mod journal;
 mod json;
 mod json_members;
 mod keys;

@@ -102,7 +102,12 @@ fn a_map_or_a_zone_that_is_none_is_told_before_anything_is_taken() {
         (&["--map", &binary], "reading the map", exit::ENVIRONMENT),
         (&["--map", &large], "has more than 1048576 bytes: it is no map", exit::USAGE),
         (&["--map", "./nowhere.toml"], "reading the map ./nowhere.toml: No such file", exit::ENVIRONMENT),
-        (&["--map", "ngnix"], "there is no map `ngnix`; did you mean `nginx`?", exit::USAGE),
+        (
+            &["--map", "ngnix"],
+            "there is no map `ngnix`; did you mean `nginx`? `bulla maps` lists",
+            exit::USAGE,
+        ),
+        (&["--map", "nope"], "there is no map `nope`: `bulla maps` lists those that there are", exit::USAGE),
         (&["--map", "syslog", "--zone", "Mars"], "Mars, by --zone, is no time zone", exit::USAGE),
         (&["--format", "json", "--zone", "UTC"], "--zone is for a map that says `local`", exit::USAGE),
     ] {
