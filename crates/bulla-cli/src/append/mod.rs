@@ -28,6 +28,7 @@ use bulla::{
 use bulla_ingest::convert::{Conversion, Converted, Converter};
 use bulla_ingest::format::Format;
 use bulla_ingest::framing::{Record, Records};
+use clap::builder::NonEmptyStringValueParser;
 pub(crate) use following::known;
 use format::Form;
 pub(crate) use format::unknown as unknown_map;
@@ -102,7 +103,7 @@ pub(crate) struct Append {
 
     /// The input is this source, whose lines have numbers: those that the log has are not
     /// appended again
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["follow", "listening"])]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["follow", "listening"])]
     source: Option<String>,
 
     /// The number of the first line that comes
