@@ -6,7 +6,7 @@ use crate::confirm::confirm;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::log_paths::LogPaths;
-use crate::output::{print, print_json};
+use crate::output::{note_lines, print, print_json};
 use crate::terminal;
 use crate::verify::parse_key;
 use bulla::config::LogConfig;
@@ -145,12 +145,12 @@ impl Config {
 
     /// Says what it means to change the erasure key without an order, and asks whoever is at the terminal.
     fn warn(&self, from: &VerifierKey, to: &VerifierKey) -> Result<(), Failure> {
-        note!(
+        note_lines(&format!(
             "without an order by the key before, {from}, nothing tells this change from a host's that takes over who orders erasures:\n\
              every verification will find a violation (erasure-key-unordered), unless whoever verifies gets the new key by another way\n\
              than this log, and gives it with --erasure-key {to};\n\
              give them the key before, too, which vouches for what was ordered with it; it never counts again"
-        );
+        ));
         let until_it_is_begun = interrupt::exit_for_now(self.json)?;
         let confirmed = confirm(self.yes);
         drop(until_it_is_begun);

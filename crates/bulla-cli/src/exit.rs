@@ -1,5 +1,6 @@
 //! How the command ends: the one place that knows the exit codes.
 
+use crate::escaped::on_line;
 use bulla::ErrorKind;
 use std::fmt::Display;
 use std::io;
@@ -65,8 +66,9 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// The message is one line, whatever names are in it.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Failure { exit, message: message.into() }
+        Failure { exit, message: on_line(&message.into()) }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {

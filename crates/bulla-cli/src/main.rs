@@ -9,6 +9,7 @@ mod check;
 mod config;
 mod confirm;
 mod erase;
+mod escaped;
 mod events;
 mod exit;
 mod export;

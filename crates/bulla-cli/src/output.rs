@@ -1,28 +1,36 @@
 //! What the command prints. Results go to standard output, all else to standard error; that either is closed is
 //! never an error, and never a panic.
 
+pub(crate) use crate::escaped::{on_line, printable};
 use crate::exit::Failure;
 use bulla::text::is_obeyed;
 use bulla::text::time::format_seconds;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Prints a line to standard error.
+/// Prints a line to standard error. A line end in it, as a file's name may have one, would begin a line that nobody wrote.
 macro_rules! note {
     ($($text:tt)*) => { $crate::output::note(format_args!($($text)*)) };
 }
 
 pub(crate) fn note(line: fmt::Arguments<'_>) {
     match IN_OBJECTS.load(Ordering::Relaxed) {
-        true => note_object(json!({ "message": line.to_string() })),
+        true => note_lines(&line.to_string()),
+        false => note_lines(&on_line(&line.to_string())),
+    }
+}
+
+/// Prints lines to standard error, of which whoever asks for it has made every one.
+pub(crate) fn note_lines(lines: &str) {
+    match IN_OBJECTS.load(Ordering::Relaxed) {
+        true => note_object(json!({ "message": lines })),
         // In one write, so that the lines of two processes do not mix. Nobody is left to tell of a failure here.
-        false => drop(io::stderr().write_all(format!("{}\n", printable(&line.to_string())).as_bytes())),
+        false => drop(io::stderr().write_all(format!("{}\n", printable(lines)).as_bytes())),
     }
 }
 
@@ -40,27 +48,6 @@ pub(crate) fn note_object(mut object: Value) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     object["time"] = time(now).into();
     let _ = io::stderr().write_all((escape_controls(&object.to_string()) + "\n").as_bytes());
-}
-
-/// Text without characters that a terminal obeys but line ends: names and messages may be an attacker's.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let foreign = |c: char| is_obeyed(c) && c != '\n';
-    if !text.contains(foreign) {
-        return text.into();
-    }
-    let mut printable = String::with_capacity(text.len());
-    for c in text.chars() {
-        match foreign(c) {
-            true => printable.extend(c.escape_default()),
-            false => printable.push(c),
-        }
-    }
-    printable.into()
-}
-
-/// A name as part of a line: an end of line in it would begin one that nobody wrote.
-pub(crate) fn on_line(name: &str) -> String {
-    name.replace('\n', "\\n")
 }
 
 /// Seconds since the epoch in RFC 3339, and as a number of years that this cannot say.
@@ -87,7 +74,7 @@ static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Tells why a command failed: on standard error, and with `json`, where it failed before it printed its object, in one.
 pub(crate) fn tell_failure(failure: &Failure, json: bool) {
-    note!("bulla: {}", failure.message);
+    note_lines(&format!("bulla: {}", failure.message));
     tell_in_json(&failure.message, json);
 }
 

@@ -91,7 +91,7 @@ struct Teller;
 
 impl Prompt for Teller {
     fn show(&self, plugin: &str, message: &str) {
-        note!("age-plugin-{plugin}: {message}");
+        crate::output::note_lines(&format!("age-plugin-{plugin}: {message}"));
     }
 
     fn confirm(&self, plugin: &str, question: &str, yes: &str, no: Option<&str>) -> Option<bool> {

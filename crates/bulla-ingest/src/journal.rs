@@ -7,18 +7,19 @@
 //! of many machines' journals, reading begins again where the one ends that is the furthest behind, and passes over what the log has of the others.
 #![expect(clippy::disallowed_methods, reason = "it runs journalctl")]
 
+mod journalctl;
+
 use crate::convert::{Conversion, Converted, Converter};
 use crate::follow::{At, Known, Sink, SourceId, Unit};
 use crate::format::Format;
 use crate::framing::{Framing, Next};
+use journalctl::{Answer, NO_JOURNAL, Running};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::process::CommandExt;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 /// So many bytes are read in a step, unless an entry is longer.
@@ -155,7 +156,9 @@ pub struct JournalFollower<S> {
     behind: Option<String>,
     /// Whether what there is is all that is read.
     once: bool,
-    child: Option<(Child, ChildStdout)>,
+    running: Option<Running>,
+    /// Whether `journalctl` was asked what it has to say of the journals that it reads.
+    is_asked: bool,
     unread: Vec<u8>,
     /// When to start `journalctl` again, and the pause after that.
     restart: (i64, i64),
@@ -223,7 +226,8 @@ impl<S> JournalFollower<S> {
             sequences,
             behind: behind.map(|(_, cursor)| cursor).filter(|cursor| !cursor.is_empty()),
             once,
-            child: None,
+            running: None,
+            is_asked: false,
             unread: Vec::new(),
             restart: (i64::MIN, PAUSES.0),
             ended: false,
@@ -233,12 +237,12 @@ impl<S> JournalFollower<S> {
 
     /// What becomes readable when there is more.
     pub fn wakes(&self) -> Option<BorrowedFd<'_>> {
-        self.child.as_ref().map(|(_, output)| output.as_fd())
+        self.running.as_ref().map(Running::wakes)
     }
 
     /// When to step again though nothing is readable, in nanoseconds since the epoch.
     pub fn due(&self) -> i64 {
-        if self.child.is_none() && !self.ended { self.restart.0 } else { i64::MAX }
+        if self.running.is_none() && !self.ended { self.restart.0 } else { i64::MAX }
     }
 
     /// Whether all was read that there was, where no more is to be.
@@ -257,35 +261,32 @@ impl<S> JournalFollower<S> {
     /// Those of the sink. The follower is of no more use then.
     pub fn step<T: Sink<Source = S>>(&mut self, sink: &mut T) -> Result<bool, T::Error> {
         let now = sink.now();
-        if self.child.is_none() {
-            if self.ended || now < self.restart.0 {
+        if self.running.is_none() {
+            // A clock that was set back is none to wait for.
+            let waits = now < self.restart.0 && self.restart.0 - now <= PAUSES.1;
+            if self.ended || waits {
                 return Ok(false);
             }
-            if let Err(error) = self.start() {
-                let why = match error.kind() {
-                    io::ErrorKind::NotFound => {
-                        "journalctl is not here; it comes with systemd (Debian: systemd)".to_owned()
-                    }
-                    _ => format!("running journalctl: {error}"),
-                };
+            if let Err(why) = self.ask(sink).and_then(|()| self.start().map_err(not_run)) {
                 self.fail(&why, sink, now);
                 return Ok(false);
             }
         }
-        let Some((_, output)) = &mut self.child else { return Ok(false) };
+        let Some(running) = &mut self.running else { return Ok(false) };
         let before = self.unread.len();
         self.unread.resize(before + TURN, 0);
-        let read = output.read(&mut self.unread[before..]);
+        let read = running.read(&mut self.unread[before..]);
         self.unread.truncate(before + *read.as_ref().unwrap_or(&0));
         match read {
             Ok(0) => {
-                self.give(true, sink)?;
+                // What it broke off in is given again.
+                self.unread.clear();
                 self.finish(sink, now);
                 Ok(false)
             }
             Ok(read) => {
                 self.restart.1 = PAUSES.0;
-                self.give(false, sink)?;
+                self.give(sink)?;
                 Ok(read == TURN)
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
@@ -298,31 +299,41 @@ impl<S> JournalFollower<S> {
         }
     }
 
+    /// Passes on, once, what `journalctl` has to say of the journals: that there are none, or that some may not be read. Without a journal
+    /// nothing could be told from a journal in which nothing is, where what there is is all that is read.
+    fn ask<T: Sink<Source = S>>(&mut self, sink: &mut T) -> Result<(), String> {
+        if self.is_asked {
+            return Ok(());
+        }
+        let answer = journalctl::ask(&self.journal.arguments).map_err(not_run)?;
+        if !answer.status.success() || (self.once && answer.said.contains(NO_JOURNAL)) {
+            return Err(ended(&answer));
+        }
+        if !answer.said.is_empty() {
+            sink.tell(&format!("{}: journalctl says: {}", self.journal.name, answer.said));
+        }
+        self.is_asked = true;
+        Ok(())
+    }
+
     fn start(&mut self) -> io::Result<()> {
-        let mut command = Command::new("journalctl");
-        command.args(["--output=export", "--quiet", "--no-pager", "--all"]).args(&self.journal.arguments);
+        let mut arguments = self.journal.arguments.clone();
         if !self.once {
-            command.args(["--follow", "--no-tail"]);
+            arguments.extend(["--follow".to_owned(), "--no-tail".to_owned()]);
         }
-        if let Some(cursor) = &self.behind {
-            command.arg(format!("--after-cursor={cursor}"));
-        }
-        // A group of its own: what a terminal tells to end is whoever follows, which ends it.
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0).spawn()?;
-        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        rustix::io::ioctl_fionbio(&output, true)?;
+        arguments.extend(self.behind.iter().map(|cursor| format!("--after-cursor={cursor}")));
+        self.running = Some(Running::start(&arguments)?);
         self.framing = self.converter.framing();
         self.unread.clear();
-        self.child = Some((child, output));
         Ok(())
     }
 
     /// `journalctl` has ended.
     fn finish<T: Sink<Source = S>>(&mut self, sink: &mut T, now: i64) {
-        let Some((mut child, _)) = self.child.take() else { return };
-        match child.wait() {
-            Ok(status) if status.success() && self.once => self.ended = true,
-            Ok(status) => self.fail(&format!("journalctl ended ({status})"), sink, now),
+        let Some(running) = self.running.take() else { return };
+        match running.end() {
+            Ok(answer) if answer.status.success() && self.once => self.ended = true,
+            Ok(answer) => self.fail(&ended(&answer), sink, now),
             Err(error) => self.fail(&format!("waiting for journalctl: {error}"), sink, now),
         }
     }
@@ -335,24 +346,17 @@ impl<S> JournalFollower<S> {
             false if pause == PAUSES.0 => sink.tell(&format!("{why}; it is tried again")),
             false => {}
         }
-        self.stop();
+        self.running = None;
         self.restart = (now.saturating_add(pause), (2 * pause).min(PAUSES.1));
     }
 
-    fn stop(&mut self) {
-        if let Some((mut child, _)) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-
     /// Gives the sink the records that were read whole.
-    fn give<T: Sink<Source = S>>(&mut self, ends: bool, sink: &mut T) -> Result<(), T::Error> {
+    fn give<T: Sink<Source = S>>(&mut self, sink: &mut T) -> Result<(), T::Error> {
         let unread = std::mem::take(&mut self.unread);
         let mut used = 0;
         loop {
             let rest = &unread[used..];
-            match self.framing.next(rest, ends) {
+            match self.framing.next(rest, false) {
                 Next::More => break,
                 Next::Passed { consumed } => used += consumed,
                 Next::Record { consumed, content } => {
@@ -438,9 +442,20 @@ impl<S> JournalFollower<S> {
     }
 }
 
-impl<S> Drop for JournalFollower<S> {
-    fn drop(&mut self) {
-        self.stop();
+/// That it ended, and what it said of why.
+fn ended(Answer { status, said }: &Answer) -> String {
+    match said.as_str() {
+        "" => format!("journalctl ended ({status})"),
+        _ => format!("journalctl ended ({status}), and says: {said}"),
+    }
+}
+
+fn not_run(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "journalctl is not here; it comes with systemd (Debian: systemd)".to_owned()
+        }
+        _ => format!("running journalctl: {error}"),
     }
 }
 

@@ -158,11 +158,16 @@ fn ids() -> Result<Box<dyn FnMut() -> [u8; 16] + Send>, Failure> {
     Ok(Box::new(move || random().expect("a system that gave random bytes goes on to")))
 }
 
-/// Has as many files open as the system lets it: each that is followed is one.
-fn raise_open_files() {
+/// So many descriptors are left to the log and to everything else.
+const OTHER_FILES: u64 = 128;
+
+/// Has as many files open as the system lets it: each that is followed is one. Returns how many may be.
+fn raise_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
-    // Where that fails, a file that cannot be opened says so.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let most = if raised.is_ok() { limit.maximum } else { limit.current };
+    let files = most.map(|most| most.saturating_sub(OTHER_FILES).max(most / 2));
+    files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX)
 }
 
 /// Why following ends.
@@ -208,8 +213,8 @@ impl Taking<'_> {
         let mut journals = journals.into_iter().map(journal).collect::<Result<Vec<_>, _>>()?;
         let own = [append.place.directory(), append.place.keys()];
         let own = own.iter().filter_map(|directory| std::fs::canonicalize(directory).ok()).collect();
-        let following = Following::new(&paths, conversion).map_err(Failure::usage)?.without(own);
-        raise_open_files();
+        let following = Following::new(&paths, conversion).map_err(Failure::usage)?;
+        let following = following.without(own).at_most(raise_open_files());
         let mut follower = Follower::new(following, known.clone(), ids()?);
         let watch = self.log.watch();
         note!("following {}", counted(append.files.len() as u64, "source"));
@@ -236,8 +241,15 @@ impl Taking<'_> {
                 continue;
             }
             if append.once && !follower.awaits_silence() && journals.iter().all(JournalFollower::has_ended) {
-                let failure = journals.iter().find_map(JournalFollower::failure);
-                return failure.map_or(Ok(()), |why| Err(Failure::new(Exit::Environment, why)));
+                // Each was told, and what else there was has been read.
+                let failures = journals.iter().filter_map(JournalFollower::failure).chain(follower.unread());
+                let failures: Vec<_> = failures.collect();
+                let why = match failures.as_slice() {
+                    [] => return Ok(()),
+                    [why] => (*why).to_owned(),
+                    more => format!("{} could not be read, as was told", counted(more.len() as u64, "source")),
+                };
+                return Err(Failure::new(Exit::Environment, why));
             }
             self.keep_passed();
             self.interrupt.wait(PAUSE);

@@ -135,7 +135,7 @@ fn find(name: &str) -> Result<Map, Failure> {
 /// That there is no such map.
 pub(crate) fn unknown(name: &str) -> Failure {
     let known = Map::list_ready().iter().map(|ready| (ready.name, ready.name));
-    let meant = nearest(name, known).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    let meant = nearest(name, known).map_or(":".to_owned(), |meant| format!("; did you mean `{meant}`?"));
     Failure::new(
         Exit::Usage,
         format!(

@@ -7,6 +7,7 @@
 //! there are too many runs, those go that are durable as a whole, and then every second one, but for the first, in which the
 //! durable prefix ends: the answer is then a line before the last that it could be, and never one after it.
 
+use crate::output::on_line;
 use serde::Serialize;
 use std::collections::VecDeque;
 
@@ -134,6 +135,7 @@ impl<'a> UpTo<'a> {
     /// As a sentence without its end.
     pub(super) fn to_text(&self) -> String {
         let UpTo { input, number, line } = self;
+        let input = on_line(input);
         match (number, line) {
             (1, 0) => "no line is durable".to_owned(),
             (_, 0) => format!("every line before {input} is durable or was refused"),

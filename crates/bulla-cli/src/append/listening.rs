@@ -19,6 +19,9 @@ use std::time::Duration;
 /// How often it is looked whether the log still takes entries.
 const TICK: Duration = Duration::from_millis(100);
 
+/// With one of these in its mode a socket takes what other users send: to send is to write.
+const OTHERS_SEND: u32 = 0o022;
+
 /// The mode of a socket, in octal digits.
 pub(super) fn parse_mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
@@ -77,6 +80,13 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
     }
     let listening = listen.start(&log)?;
     note!("listening at {}", places.join(" and "));
+    if append.listen_mode & OTHERS_SEND != 0 && !append.actor_from_peer {
+        note!(
+            "others than this user may send there (mode {:04o}), and whatever they send says itself who did it: with --actor-from-peer \
+             the kernel does",
+            append.listen_mode
+        );
+    }
     let mut meter = Meter::without_bar(append.stats, append.json);
     let watch = log.watch();
     let ended = loop {

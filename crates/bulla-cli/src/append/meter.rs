@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use crate::exit::Failure;
-use crate::output::{print_json, progress_bar};
+use crate::output::{note_lines, print_json, progress_bar};
 use bulla::text::spelling::counted;
 use bulla::{Log, Telemetry, Waits};
 use indicatif::{HumanBytes, ProgressBar};
@@ -96,7 +96,7 @@ impl Meter {
                 counted(entries, "entry"),
                 counted(bytes, "byte")
             );
-            note!("{}", table(telemetry).trim_end());
+            note_lines(table(telemetry).trim_end());
         }
     }
 }

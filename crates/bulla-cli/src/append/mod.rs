@@ -16,7 +16,7 @@ mod trying;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
-use crate::output::{print, print_json};
+use crate::output::{note_lines, print, print_json};
 use crate::terminal::{tell_what_is_tried_again, telling_environment};
 use acks::Acks;
 use bulla::environment::{Environment, Tell};
@@ -28,6 +28,7 @@ use bulla::{
 use bulla_ingest::convert::{Conversion, Converted, Converter};
 use bulla_ingest::format::Format;
 use bulla_ingest::framing::{Record, Records};
+use clap::builder::NonEmptyStringValueParser;
 pub(crate) use following::known;
 use format::Form;
 pub(crate) use format::unknown as unknown_map;
@@ -102,7 +103,7 @@ pub(crate) struct Append {
 
     /// The input is this source, whose lines have numbers: those that the log has are passed
     /// over, and counted
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["follow", "listening"])]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["follow", "listening"])]
     source: Option<String>,
 
     /// The number of the first line that comes: at most the one behind the last that the log has
@@ -203,7 +204,11 @@ impl Append {
                     let summary = Summary { interrupted: true, ..Summary::nothing(&first) };
                     // It ends however that goes.
                     if let Err(unprinted) = summary.print(json) {
-                        note!("bulla: {}\n{}", unprinted.message, summary.to_text_of_failure());
+                        note_lines(&format!(
+                            "bulla: {}\n{}",
+                            unprinted.message,
+                            summary.to_text_of_failure()
+                        ));
                     }
                     std::process::exit(Exit::Interrupted as i32);
                 }

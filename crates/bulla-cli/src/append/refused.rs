@@ -4,10 +4,13 @@ use super::input::Input;
 use super::lines::Place;
 use crate::exit::Failure;
 use crate::log_paths::LogPaths;
+use rustix::fs::OFlags;
+use rustix::io::{Errno, ioctl_fionbio};
 use std::fmt::Display;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// How many are told one by one.
@@ -38,7 +41,7 @@ struct More {
 struct Rejects {
     name: String,
     file: File,
-    /// Its length, up to the last line that is in it; `None` where it is a device or a pipe.
+    /// Its length, up to the last line that is in it; `None` where it is a device.
     length: Option<u64>,
     /// Lines that are yet to be written, and where each of them ends.
     buffer: Vec<u8>,
@@ -151,17 +154,55 @@ fn is_power_of_ten(count: u64) -> bool {
     count.checked_ilog10().is_some_and(|power| count == 10_u64.pow(power))
 }
 
+/// Has a file begin with its next line, also where a last one was broken off, and be there after a power cut. Returns its length.
+fn begin(mut file: &File, path: &Path, length: u64) -> io::Result<u64> {
+    let mut last = *b"\n";
+    match length.checked_sub(1) {
+        // By a descriptor of its own, since this one only writes.
+        Some(at) => File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?.read_exact_at(&mut last, at)?,
+        None => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
+    }
+    if last == *b"\n" {
+        return Ok(length);
+    }
+    file.write_all(b"\n")?;
+    Ok(length + 1)
+}
+
 impl Rejects {
     fn open(path: &Path, place: &LogPaths, inputs: &[Input]) -> Result<Self, Failure> {
         let name = path.display().to_string();
         place.refuse_inside(path)?;
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+        let refused = |why: &str| Failure::usage(format!("{name} is {why}; nothing was appended"));
+        // Whoever may write to the directory could have it be any other file: it is not followed, and what was opened is what is looked at.
+        // Nor is a pipe's reader waited for.
+        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path);
         let opened = file.and_then(|file| Ok((file.metadata()?, file)));
-        let (metadata, file) = opened.map_err(|error| Failure::io(format!("writing {name}"), &error))?;
+        let (metadata, file) = opened.map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) if path.is_symlink() => {
+                refused("a symbolic link, which rejects are not added through: name the file itself")
+            }
+            Some(Errno::NXIO) => refused(NO_FILE),
+            _ => Failure::io(format!("writing {name}"), &error),
+        })?;
+        if let Some(why) = unfit(&metadata) {
+            return Err(refused(why));
+        }
+        if !metadata.is_file() {
+            let waits = ioctl_fionbio(&file, false).map_err(io::Error::from);
+            waits.map_err(|error| Failure::io(format!("writing {name}"), &error))?;
+        }
         if inputs.iter().any(|input| input.reads_back(&metadata)) {
             return Err(Failure::usage(format!("{name} is an input: rejects cannot be added to it")));
         }
-        let length = metadata.is_file().then_some(metadata.len());
+        let length = match metadata.is_file() {
+            true => Some(begin(&file, path, metadata.len()).map_err(|error| Failure::io(format!("writing {name}"), &error))?),
+            false => None,
+        };
         let buffer = Vec::with_capacity(ROOM);
         let waiting = Vec::new();
         Ok(Rejects {
@@ -253,6 +294,19 @@ impl Rejects {
 
     fn failed(&self, error: &io::Error) -> Failure {
         Failure::io(format!("writing {}", self.name), error)
+    }
+}
+
+const NO_FILE: &str = "no file, to which rejects can be added";
+
+/// Why what was opened does not get the rejects: a file of several names may be another one, such as a key. A device may be `/dev/null`.
+fn unfit(metadata: &Metadata) -> Option<&'static str> {
+    match (metadata.is_file(), metadata.nlink()) {
+        (true, 1) => None,
+        (true, _) => Some(
+            "one of several names of its file (hard links), and rejects are added to none that has others",
+        ),
+        (false, _) => (!metadata.file_type().is_char_device()).then_some(NO_FILE),
     }
 }
 

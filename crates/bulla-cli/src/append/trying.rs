@@ -3,7 +3,7 @@
 use super::{Append, Terms, input, now};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::output::{print, print_json};
+use crate::output::{on_line, print, print_json};
 use bulla::Entry;
 use bulla::text::jsonl;
 use bulla_ingest::convert::{Conversion, Converted, Converter, Explained};
@@ -54,7 +54,9 @@ pub(super) fn run(
             }
             match append.json {
                 true => objects.push(tried.to_json(&input.name, record.number)),
-                false => print(&format!("{}:{}\n{}\n", input.name, record.number, tried.to_text()))?,
+                false => {
+                    print(&format!("{}:{}\n{}\n", on_line(&input.name), record.number, tried.to_text()))?
+                }
             }
         }
     }
@@ -120,7 +122,9 @@ impl Tried {
         };
         if self.explanation.is_some() {
             let by_options = self.completed.iter();
-            text.extend(by_options.map(|(field, value)| format!("{field:<10} option    {value}\n")));
+            text.extend(
+                by_options.map(|(field, value)| format!("{field:<10} option    {}\n", on_line(value))),
+            );
         }
         text
     }
@@ -153,7 +157,7 @@ impl Tried {
 /// A member of an entry, for a person.
 fn line(name: &str, value: &Value) -> String {
     let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    format!("{name:<10} {value}\n")
+    format!("{name:<10} {}\n", on_line(&value))
 }
 
 /// The members of an entry as JSON lines have them.

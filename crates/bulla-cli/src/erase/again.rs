@@ -15,7 +15,7 @@ use crate::confirm::confirm;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::log_paths::{error_in, read_order};
-use crate::output::{on_line, print, print_json};
+use crate::output::{note_lines, on_line, print, print_json};
 use crate::terminal;
 use bulla::control::{Client, SubjectKeys, through_writer};
 use bulla::{
@@ -101,7 +101,7 @@ pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
         let is_final = erase.dry_run || ready.is_none();
         match is_final && !erase.json {
             true => print(&(told.line(info) + "\n"))?,
-            false => note!("{}", told.line(info)),
+            false => note_lines(&told.line(info)),
         }
         if let Some(Ready { preview, .. }) = &ready {
             looking.goes_on_without(&preview.numbers);
@@ -399,7 +399,7 @@ impl<'a> Told<'a> {
     }
 
     fn line(&self, info: &Info) -> String {
-        let (path, outcome) = (self.order.display(), self.outcome.name());
+        let (path, outcome) = (on_line(&self.order.display().to_string()), self.outcome.name());
         let whom = || format!("{} of {}", listed(&self.numbers), info.origin);
         let mut line = match (self.outcome, self.frame, &self.detail) {
             (Outcome::ErasedAlready, Some(frame), _) | (Outcome::Erased, Some(frame), _) => {

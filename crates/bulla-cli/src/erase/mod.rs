@@ -12,7 +12,7 @@ use crate::export::destination::Destination;
 use crate::identity::Identities;
 use crate::interrupt;
 use crate::log_paths::{LogPaths, error_in};
-use crate::output::{print, print_json};
+use crate::output::{on_line, print, print_json};
 use crate::terminal;
 use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
@@ -381,12 +381,12 @@ impl Done<'_> {
         text.push_str("what remains:\n");
         text.push_str(&remains(&Remains::all(info.common.is_some())));
         text.push_str(&match self.certificate {
-            Some(path) => format!("certificate: {}\n", path.display()),
+            Some(path) => format!("certificate: {}\n", on_line(&path.display().to_string())),
             None => format!("for its certificate: bulla prove DIR --event {frame} -o FILE\n"),
         });
         if let Some(path) = self.order {
             // Writing to a `String` cannot fail.
-            let _ = writeln!(text, "order: {}", path.display());
+            let _ = writeln!(text, "order: {}", on_line(&path.display().to_string()));
         }
         text
     }

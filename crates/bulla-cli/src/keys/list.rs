@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::log_paths::LogPaths;
-use crate::output::{print, print_json, time};
+use crate::output::{on_line, print, print_json, time};
 use bulla::Epoch;
 use bulla::keys::files;
 use bulla::keys::recipients::IdentityFile;
@@ -95,7 +95,11 @@ impl Listed {
         }
         let _ = match &self.identity_here {
             Some(path) => {
-                writeln!(text, "identity    {}: this host can read its past", path.display())
+                writeln!(
+                    text,
+                    "identity    {}: this host can read its past",
+                    on_line(&path.display().to_string())
+                )
             }
             None => writeln!(text, "identity    none in the key directory"),
         };
@@ -106,7 +110,8 @@ impl Listed {
             let stanzas = counted(*stanzas as u64, "stanza");
             let _ = write!(text, "epoch       {epochs}, from entry {first_entry}, {since}: {stanzas}");
             if !self.asked.is_empty() {
-                let files = opened_by.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+                let files =
+                    opened_by.iter().map(|path| on_line(&path.display().to_string())).collect::<Vec<_>>();
                 let by =
                     if files.is_empty() { "none of the identities".to_owned() } else { files.join(", ") };
                 let _ = write!(text, "; opened by {by}");

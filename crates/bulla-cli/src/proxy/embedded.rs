@@ -131,7 +131,7 @@ impl Embedded {
         let stores = (FileSystem::new(&log), FileSystem::new(&keys));
         let created =
             bulla::Init::default().create_in(&stores.0, &stores.1, &crate::terminal::environment())?;
-        note!("{}", init::text(&created, &log, &keys));
+        crate::output::note_lines(&init::text(&created, &log, &keys));
         Ok(())
     }
 

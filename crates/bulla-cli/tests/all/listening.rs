@@ -204,6 +204,28 @@ fn what_does_not_go_together_is_said() {
     assert_eq!(place.info("entries"), 0);
 }
 
+/// Who sends says who did it, unless the kernel does: whoever lets others send is told.
+#[test]
+fn that_others_may_send_whatever_they_like_is_told() {
+    let told = "others than this user may send there";
+    for (more, is_told) in [
+        (&["--listen-mode", "0622"][..], true),
+        (&["--listen-mode", "0660"], true),
+        (&["--listen-mode", "0644"], false),
+        (&[], false),
+        (&["--listen-mode", "0622", "--actor-from-peer"], false),
+    ] {
+        let place = Place::new();
+        let path = place.path("log.sock");
+        let arguments = [&["--listen-syslog", path.to_str().unwrap(), "--map", "sshd"], more].concat();
+        let child = command(place.arguments("append", &arguments)).spawn().unwrap();
+        eventually("it listens", || path.exists());
+        signal(&child, Signal::TERM);
+        let ran = finish(child).exits(exit::DONE);
+        assert_eq!(ran.err.contains(told), is_told, "{more:?}: {ran:?}");
+    }
+}
+
 #[test]
 fn what_programs_send_to_a_syslog_socket_is_an_entry_each() {
     let place = Place::new();

@@ -31,12 +31,14 @@ mod info;
 mod init;
 mod input;
 mod interrupt;
+mod journal;
 mod json;
 mod json_members;
 mod keys;
 mod listening;
 mod manual;
 mod memory;
+mod planted;
 mod prove;
 #[cfg(feature = "proxy")]
 mod proxied;

@@ -56,7 +56,7 @@ fn trying_shows_what_would_go_in_and_touches_no_log() {
     assert!(!place.audit().exists());
     // Of what goes in as it is, it is said why.
     let log = place.write("other.log", b"no access log\n");
-    let ran = place.run("append", &["--try", "--format", "common", &log]).exits(exit::DONE);
+    let ran = place.run("append", &["--try", "--map", "common", &log]).exits(exit::DONE);
     let expected = format!("{log}:1\ngoes in unparsed: the time is not DD/Mon/YYYY:HH:MM:SS \u{b1}HHMM\n\n");
     assert!(ran.out.starts_with(&expected), "{}", ran.out);
     // What options say is shown, too.
@@ -102,14 +102,34 @@ fn a_map_or_a_zone_that_is_none_is_told_before_anything_is_taken() {
         (&["--map", &binary], "reading the map", exit::ENVIRONMENT),
         (&["--map", &large], "has more than 1048576 bytes: it is no map", exit::USAGE),
         (&["--map", "./nowhere.toml"], "reading the map ./nowhere.toml: No such file", exit::ENVIRONMENT),
-        (&["--map", "ngnix"], "there is no map `ngnix`; did you mean `nginx`?", exit::USAGE),
+        (
+            &["--map", "ngnix"],
+            "there is no map `ngnix`; did you mean `nginx`? `bulla maps` lists",
+            exit::USAGE,
+        ),
+        (&["--map", "nope"], "there is no map `nope`: `bulla maps` lists those that there are", exit::USAGE),
         (&["--map", "syslog", "--zone", "Mars"], "Mars, by --zone, is no time zone", exit::USAGE),
         (&["--format", "json", "--zone", "UTC"], "--zone is for a map that says `local`", exit::USAGE),
+        (&["--source", ""], "--source", exit::USAGE),
     ] {
         let ran = place.append(options, b"{}").exits(code);
         assert!(ran.err.contains(said), "{options:?}: {}", ran.err);
     }
     assert_eq!(place.info("entries"), 0);
+}
+
+/// `--format` refuses what does not fit it, whichever it is; the ready map of the same name may take it in.
+#[test]
+fn what_fits_no_format_is_refused_by_each_and_taken_by_maps_that_say_so() {
+    let place = Place::new();
+    for format in ["combined", "common", "apache-error", "syslog"] {
+        place.append(&["--format", format], b"nonsense\n").exits(exit::SOME_REFUSED);
+    }
+    assert_eq!(place.info("entries"), 0);
+    for map in ["combined", "common", "apache-error"] {
+        place.append(&["--map", map], b"nonsense\n").exits(exit::DONE);
+    }
+    assert_eq!(place.info("entries"), 3);
 }
 
 #[test]

@@ -18,13 +18,13 @@
 //! a broken client or a probe leaves it, is kept whole: the operation is then `invalid`, there is no location, and the payload has
 //! `request` in the place of `protocol`.
 
-use super::content;
-use super::scan::{decimal, quoted_length};
+use super::scan::{cut, decimal, quoted_length};
+use super::{clock, content};
 use crate::framing::find;
 use crate::value::{Members, write_escaped};
 use crate::{Refusal, Value};
 use bulla_text::ParsedEntry;
-use bulla_text::time::{TimeError, parse_time};
+use bulla_text::time::TimeError;
 
 /// The operation of a request that is none.
 pub const INVALID: &str = "invalid";
@@ -130,6 +130,12 @@ struct Head<'a> {
     user: &'a [u8],
 }
 
+/// A part that follows those of the layout, without its quotes.
+struct Extra<'a> {
+    text: &'a [u8],
+    is_quoted: bool,
+}
+
 impl<'a> Line<'a> {
     /// The members, for a map.
     pub(super) fn value(&self) -> Value<'a> {
@@ -152,13 +158,16 @@ impl<'a> Line<'a> {
             members.add_some("referer", given(referer));
             members.add_some("agent", given(agent));
         }
-        let extra = self.extra().map(Value::from_bytes).collect::<Vec<_>>();
-        members.add_some("extra", (!extra.is_empty()).then_some(Value::List(extra)));
+        let list = |parts: Vec<_>| (!parts.is_empty()).then_some(Value::List(parts));
+        let unquoted = self.extra().filter(|part| !part.is_quoted);
+        let unquoted = list(unquoted.map(|part| Value::from_bytes(part.text)).collect());
+        members.add_some("extra", list(self.extra().map(|part| Value::from_bytes(part.text)).collect()));
+        members.add_some("unquoted", unquoted);
         members.into_object()
     }
 
-    /// What follows the parts of the layout, without quotes.
-    fn extra(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    /// What follows the parts of the layout.
+    fn extra(&self) -> impl Iterator<Item = Extra<'a>> + use<'a> {
         let mut rest = Rest(self.extra);
         // They were found before.
         std::iter::from_fn(move || if rest.0.is_empty() { None } else { rest.extra().ok() })
@@ -211,7 +220,7 @@ impl<'a> Line<'a> {
                 if position > 0 {
                     json.push(b',');
                 }
-                self.write_string(part, &EXTRA, &mut json)?;
+                self.write_string(part.text, &EXTRA, &mut json)?;
             }
             json.push(b']');
         }
@@ -332,21 +341,27 @@ struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
     /// What stands before the time: three words; or four of which the first is a virtual host; or more, of a user's name with spaces.
+    ///
+    /// The user's name is the client's to choose, and servers write all of it but quotes as it is: `"` is `\x22` in nginx and `\"` in
+    /// Apache. So the first `] "` ends the time, which no name can feign; a later one may stand in the request.
     fn head(&mut self) -> Result<Head<'a>, Refusal> {
-        let line = self.0;
         let client = self.client()?;
-        let (identity, user) = (self.word(&IDENTITY)?, self.word(&USER)?);
-        let head = Head { vhost: None, client, identity, user };
-        if self.0.starts_with(b"[") {
-            return Ok(head);
-        }
-        let Some(open) = time_behind_space(self.0) else { return Ok(head) };
-        let more = &self.0[..open - 1];
-        let start = line.len() - self.0.len();
-        self.0 = &self.0[open..];
-        Ok(match identity {
-            b"-" => Head { user: &line[start - 1 - user.len()..start + more.len()], ..head },
-            _ => Head { vhost: Some(client), client: identity, identity: user, user: more },
+        let identity = self.word(&IDENTITY)?;
+        let time = match self.0.windows(3).position(|window| window == b"] \"") {
+            Some(end) => self.0[..end].windows(2).rposition(|window| window == b" [").map(|space| space + 1),
+            // The request is missing, whatever stands before it.
+            None => time_behind_space(self.0),
+        };
+        let Some(time) = time.filter(|&time| time > 1 && Rest(&self.0[time..]).time().is_ok()) else {
+            return Ok(Head { vhost: None, client, identity, user: self.word(&USER)? });
+        };
+        let user = &self.0[..time - 1];
+        self.0 = &self.0[time..];
+        Ok(match cut(user, b' ') {
+            Some((second, user)) if identity != b"-" && !second.is_empty() && !user.is_empty() => {
+                Head { vhost: Some(client), client: identity, identity: second, user }
+            }
+            _ => Head { vhost: None, client, identity, user },
         })
     }
 
@@ -379,7 +394,7 @@ impl<'a> Rest<'a> {
         let end = find(b']', &inside[..inside.len().min(64)]).ok_or_else(|| problem(BAD_TIME))?;
         let time = &inside[..end];
         let rest = inside[end + 1..].strip_prefix(b" ").ok_or_else(|| problem(BAD_TIME))?;
-        let moment = moment(time)?;
+        let moment = clock::moment(time).map_err(refused)?;
         self.0 = rest;
         Ok((time, moment))
     }
@@ -409,8 +424,10 @@ impl<'a> Rest<'a> {
     }
 
     /// A part behind those of the layout: between quotes, or a word.
-    fn extra(&mut self) -> Result<&'a [u8], Refusal> {
-        if self.0.starts_with(b"\"") { self.quoted_last(&EXTRA) } else { self.word(&EXTRA) }
+    fn extra(&mut self) -> Result<Extra<'a>, Refusal> {
+        let is_quoted = self.0.starts_with(b"\"");
+        let text = if is_quoted { self.quoted_last(&EXTRA) } else { self.word(&EXTRA) }?;
+        Ok(Extra { text, is_quoted })
     }
 }
 
@@ -426,112 +443,10 @@ fn time_behind_space(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Nanoseconds since the epoch of what stands between the brackets.
-fn moment(time: &[u8]) -> Result<i64, Refusal> {
-    match Clock::read(time) {
-        Some(clock) => clock.nanoseconds(),
-        None => parse_time(std::str::from_utf8(time).unwrap_or_default()).map_err(refused),
-    }
-}
-
 fn refused(error: TimeError) -> Refusal {
     problem(match error {
         TimeError::Malformed => BAD_TIME,
         TimeError::OutOfRange => OUT_OF_RANGE,
         TimeError::LeapSecond => LEAP_SECOND,
     })
-}
-
-const MONTHS: [&[u8]; 12] =
-    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
-
-/// `DD/Mon/YYYY:HH:MM:SS ±HHMM`, the second with a fraction or without, as written.
-struct Clock<'a> {
-    day: i64,
-    month: i64,
-    year: i64,
-    hour: i64,
-    minute: i64,
-    second: i64,
-    fraction: &'a [u8],
-    offset: (u8, i64, i64),
-}
-
-impl<'a> Clock<'a> {
-    fn read(time: &'a [u8]) -> Option<Self> {
-        let (clock, rest) = time.split_first_chunk::<20>()?;
-        let (rest, offset) = rest.split_last_chunk::<6>()?;
-        let fraction = match rest {
-            [] => rest,
-            [b'.', digits @ ..] => Some(digits).filter(|digits| (1..=9).contains(&digits.len()))?,
-            _ => return None,
-        };
-        let marks = [clock[2], clock[6], clock[11], clock[14], clock[17], offset[0]];
-        if marks != *b"//::: "
-            || !matches!(offset[1], b'+' | b'-')
-            || !fraction.iter().all(u8::is_ascii_digit)
-        {
-            return None;
-        }
-        let number = |digits: &[u8]| decimal(digits).and_then(|number| i64::try_from(number).ok());
-        Some(Clock {
-            day: number(&clock[..2])?,
-            month: (1..).zip(MONTHS).find_map(|(number, month)| (month == &clock[3..6]).then_some(number))?,
-            year: number(&clock[7..11])?,
-            hour: number(&clock[12..14])?,
-            minute: number(&clock[15..17])?,
-            second: number(&clock[18..])?,
-            fraction,
-            offset: (offset[1], number(&offset[2..4])?, number(&offset[4..])?),
-        })
-    }
-
-    fn nanoseconds(&self) -> Result<i64, Refusal> {
-        let (sign, hours, minutes) = self.offset;
-        let is_usual = (1678..2262).contains(&self.year)
-            && (1..=days_of(self.year, self.month)).contains(&self.day)
-            && self.hour < 24
-            && self.minute < 60
-            && self.second < 60
-            && hours < 24
-            && minutes < 60;
-        if !is_usual {
-            // What is wrong with it, or right after all at the ends of what can be said, is decided in one place.
-            let Clock { day, month, year, hour, minute, second, .. } = self;
-            let fraction = match self.fraction {
-                [] => String::new(),
-                digits => format!(".{}", String::from_utf8_lossy(digits)),
-            };
-            let sign = char::from(sign);
-            let text = format!(
-                "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}{sign}{hours:02}:{minutes:02}"
-            );
-            return parse_time(&text).map_err(refused);
-        }
-        let offset = 60 * (60 * hours + minutes) * if sign == b'-' { -1 } else { 1 };
-        let seconds = 86_400 * days(self.year, self.month, self.day)
-            + 3600 * self.hour
-            + 60 * self.minute
-            + self.second
-            - offset;
-        let fraction = (0..9).fold(0, |sum, place| {
-            10 * sum + self.fraction.get(place).map_or(0, |digit| i64::from(digit - b'0'))
-        });
-        Ok(1_000_000_000 * seconds + fraction)
-    }
-}
-
-fn days_of(year: i64, month: i64) -> i64 {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + i64::from(is_leap),
-        _ => 31,
-    }
-}
-
-/// Days from 1970-01-01, in the Gregorian calendar: years begin with March here, so that the leap day is their last.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468
 }

@@ -1,7 +1,7 @@
 //! journald's two formats that machines read: both have its fields by their own names, of which one may be there several times.
 
 use super::json::{self, MAX_VALUES};
-use crate::framing::find;
+use crate::framing::{find, is_name};
 use crate::value::Members;
 use crate::{Refusal, Value};
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ pub(super) fn export(record: &[u8]) -> Result<Value<'_>, Refusal> {
                 (line, value)
             }
         };
-        let name = std::str::from_utf8(name).ok().filter(|name| is_name(name));
+        let name = std::str::from_utf8(name).ok().filter(|name| is_name(name.as_bytes()));
         let name = name.ok_or_else(|| Refusal::at("there is no name of a field", place))?;
         members.add_repeated(Cow::Borrowed(name), Value::from_bytes(value));
     }
@@ -48,9 +48,4 @@ fn binary(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = rest.split_first_chunk()?;
     let (value, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
     Some((value, rest.strip_prefix(b"\n")?))
-}
-
-/// journald's own rule is narrower: whoever writes the format need not be journald.
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

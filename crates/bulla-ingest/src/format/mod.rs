@@ -6,6 +6,7 @@
 
 pub mod access;
 mod apache_error;
+mod clock;
 mod csv;
 mod journal;
 mod json;

@@ -4,6 +4,8 @@ use crate::Refusal;
 /// The bytes of a length.
 const LENGTH: usize = 8;
 
+const NO_FIELD: &str = "a line is neither NAME=text nor the name of a field";
+
 /// journald's export format: `NAME=text` lines, or a line `NAME`, a length of eight bytes, little-endian, so many bytes and a line
 /// end; and an empty line behind each entry.
 ///
@@ -51,6 +53,9 @@ impl Export {
                 self.scanned = end + 1;
                 continue;
             }
+            if !is_name(line) {
+                return self.give_up(end + 1, Refusal::new(NO_FIELD), bytes, ends);
+            }
             match binary(bytes, end + 1, limits) {
                 Binary::Ends(place) => self.scanned = place,
                 Binary::Unfinished if ends => return self.refuse_rest(bytes),
@@ -77,12 +82,19 @@ impl Export {
             self.begin_again();
             return Next::Record { consumed: bytes.len(), content: 0..bytes.len() };
         }
-        self.refuse_rest(bytes)
+        match is_name(rest) {
+            true => self.refuse_rest(bytes),
+            false => self.refuse(bytes, NO_FIELD),
+        }
     }
 
     fn refuse_rest(&mut self, bytes: &[u8]) -> Next {
+        self.refuse(bytes, "the input ends inside of a field")
+    }
+
+    fn refuse(&mut self, bytes: &[u8], reason: &'static str) -> Next {
         self.begin_again();
-        Next::Refused { consumed: bytes.len(), reason: Refusal::new("the input ends inside of a field") }
+        Next::Refused { consumed: bytes.len(), reason: Refusal::new(reason) }
     }
 
     /// The record goes on to the next empty line at or behind `from`, where a line begins, and is refused.
@@ -132,11 +144,20 @@ fn binary(bytes: &[u8], start: usize, limits: Limits) -> Binary {
     };
     let end = usize::try_from(u64::from_le_bytes(length)).ok().and_then(|length| data.checked_add(length));
     let Some(end) = end.filter(|&end| end <= limits.bytes) else {
-        return Binary::None(record_too_long(limits));
+        let limit = limits.bytes;
+        let reason = format!(
+            "a line has no `=`, and the eight bytes behind it are no length within the {limit} bytes of a record"
+        );
+        return Binary::None(Refusal::new(reason));
     };
     match bytes.get(end) {
         None => Binary::Unfinished,
         Some(b'\n') => Binary::Ends(end + 1),
         Some(_) => Binary::None(Refusal::new("a field does not end where its length says")),
     }
+}
+
+/// Whether this can be a field's name. journald's own rule is narrower: whoever writes the format need not be journald.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }

@@ -30,6 +30,7 @@ pub use records::{Record, Records};
 pub use unpack::{Unpacked, is_packed, unpack};
 
 pub(crate) use csv::Quotes;
+pub(crate) use export::is_name;
 
 use crate::Refusal;
 use std::io::BufRead;

@@ -122,7 +122,14 @@ fn an_entry_of_the_export_format_ends_with_an_empty_line() {
     // Damage costs the entry that it is in.
     let wrong = "a field does not end where its length says";
     becomes(&kind, b"A\n\x01\0\0\0\0\0\0\0xy\n\nB=1\n\n", &[Err(wrong), Ok("B=1\n")]);
-    becomes(&kind, b"A\n\xff\xff\xff\xff\xff\xff\xff\xffx\n\nB=1\n\n", &[Err(LONG_RECORD), Ok("B=1\n")]);
+    let length =
+        "a line has no `=`, and the eight bytes behind it are no length within the 20 bytes of a record";
+    becomes(&kind, b"A\n\xff\xff\xff\xff\xff\xff\xff\xffx\n\nB=1\n\n", &[Err(length), Ok("B=1\n")]);
+    // Lines of anything else are not told to be too long.
+    becomes(&kind, b"hello\nworld wide web\n\nB=1\n", &[Err(length), Ok("B=1\n")]);
+    let no_field = "a line is neither NAME=text nor the name of a field";
+    becomes(&kind, b"hello you\nworld\n\nB=1\n", &[Err(no_field), Ok("B=1\n")]);
+    becomes(&kind, b"A=1\nhello you", &[Err(no_field)]);
     becomes(&kind, b"A=12345678901234567890\nC=\n\nB=1\n\n", &[Err(LONG_RECORD), Ok("B=1\n")]);
     becomes(&kind, b"A=1\nB=12345678901234567890\n\nB=1", &[Err(LONG_RECORD), Ok("B=1")]);
 }
@@ -303,6 +310,22 @@ fn a_source_is_read_as_it_is_or_decompressed_and_without_its_mark() {
         assert_eq!(lines_of(plain.as_bytes()).unwrap(), lines);
     }
     assert_eq!(lines_of(b"\xef\xbb").unwrap(), ["\u{fffd}"]);
+}
+
+#[test]
+fn what_is_compressed_otherwise_is_said_to_be_and_is_no_lines() {
+    for (beginning, by) in [
+        (&b"\xfd7zXZ\0\0\x04\xe6\xd6"[..], "xz"),
+        (b"BZh91AY&SY\x8c\xd0", "bzip2"),
+        (b"\x04\x22\x4d\x18\x64\x40", "lz4"),
+        (b"PK\x03\x04\x14\0", "zip"),
+    ] {
+        let error = lines_of(beginning).unwrap_err();
+        assert!(error.to_string().contains(&format!("compressed by {by}")), "{error}");
+    }
+    for text in ["BZh91AY", "PK", "PKB", "BZh9 a"] {
+        assert_eq!(lines_of(text.as_bytes()).unwrap(), [text]);
+    }
 }
 
 #[test]

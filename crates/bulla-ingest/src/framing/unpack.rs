@@ -6,6 +6,14 @@ use zstd::stream::read::Decoder;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
+/// How what is compressed by others begins, by whom, and what decompresses it: it is not read, and no text either.
+const OTHERS: [(&[u8], &str, &str); 4] = [
+    (b"\xfd7zXZ\0", "xz", "xz -dc"),
+    (b"BZh91AY&SY", "bzip2", "bzip2 -dc"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
+    (b"PK\x03\x04", "zip", "unzip -p"),
+];
+
 /// Whether content that begins so is compressed by gzip or zstd.
 ///
 /// ```
@@ -24,7 +32,8 @@ pub fn unpack<R: Read>(source: R) -> Unpacked<R> {
 /// What [`unpack`] returns.
 ///
 /// An error of the source before it is known what it is loses nothing: the next read goes on. Damage is an error of the kind
-/// [`InvalidData`](io::ErrorKind::InvalidData) or [`InvalidInput`](io::ErrorKind::InvalidInput), an end before that of the compressed
+/// [`InvalidData`](io::ErrorKind::InvalidData) or [`InvalidInput`](io::ErrorKind::InvalidInput), and what begins as xz, bzip2, lz4 and zip do
+/// one of the kind [`Unsupported`](io::ErrorKind::Unsupported); an end before that of the compressed
 /// data [`UnexpectedEof`](io::ErrorKind::UnexpectedEof).
 pub struct Unpacked<R: Read> {
     state: State<R>,
@@ -47,8 +56,8 @@ impl<R: Read> Unpacked<R> {
     fn decide(&mut self) -> io::Result<()> {
         let State::Unknown(source) = &mut self.state else { return Ok(()) };
         let Some(unread) = source else { return Err(io::Error::other("it could not be decompressed")) };
-        while [GZIP, ZSTD].iter().any(|magic| magic.len() > self.head.len() && magic.starts_with(&self.head))
-        {
+        let magics = || [GZIP, ZSTD].into_iter().chain(OTHERS.map(|(magic, ..)| magic));
+        while magics().any(|magic| magic.len() > self.head.len() && magic.starts_with(&self.head)) {
             let mut byte = [0];
             if unread.read(&mut byte)? == 0 {
                 break;
@@ -56,6 +65,12 @@ impl<R: Read> Unpacked<R> {
             self.head.push(byte[0]);
         }
         let (is_gzip, is_zstd) = (self.head.starts_with(GZIP), self.head.starts_with(ZSTD));
+        if let Some((_, by, tool)) = OTHERS.iter().find(|(magic, ..)| self.head.starts_with(magic)) {
+            let what = format!(
+                "it is compressed by {by}, and gzip and zstd alone are read: decompress it first, as `{tool}` does"
+            );
+            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        }
         let Some(source) = source.take() else { return Ok(()) };
         let whole = Cursor::new(std::mem::take(&mut self.head)).chain(source);
         self.state = match () {

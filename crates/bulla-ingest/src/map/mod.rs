@@ -123,9 +123,10 @@ impl Map {
         ready::READY
     }
 
-    /// The map of what is in a format of which nothing else is known.
+    /// The map of what is in a format of which nothing else is known: the ready one, but that what does not fit the format is refused,
+    /// whatever that one does with it.
     pub fn for_format(format: Format) -> Map {
-        ready::for_format(format).map()
+        Map { keeps_unparsed: false, ..ready::for_format(format).map() }
     }
 
     /// What messages call it.

@@ -4,6 +4,7 @@ use super::MapError;
 use super::document::Item;
 use super::pointer::Pointer;
 use super::scope::{Found, Names, Problem, Scope, Source};
+use bulla_proof::entry::{MAX_PAYLOAD, MAX_STRING};
 use bulla_text::spelling::nearest;
 use std::borrow::Cow;
 
@@ -78,7 +79,8 @@ impl Template {
         }
     }
 
-    /// The text; `None` where a place has nothing. Where it `takes`, members that stand in it as they are count as taken.
+    /// The text; `None` where a place has nothing. Where it `takes`, members that stand in it as they are count as taken. What is joined is
+    /// held up to the limit of the field alone, however often the map repeats a place.
     pub(super) fn bytes<'s>(
         &'s self,
         scope: &mut Scope<'s, '_>,
@@ -92,15 +94,24 @@ impl Template {
                 None => return Ok(None),
             },
             pieces => {
-                let mut text = Vec::new();
+                // What is looked up, which does not count as taken, is in no field.
+                let limit = if takes && !may_be_json { MAX_STRING } else { MAX_PAYLOAD };
+                let (mut text, mut is_over) = (Vec::new(), false);
                 for piece in pieces {
-                    match piece {
-                        Piece::Text(literal) => text.extend_from_slice(literal.as_bytes()),
+                    let more = match piece {
+                        Piece::Text(literal) => Cow::Borrowed(literal.as_bytes()),
                         Piece::Place(sources) => match first(scope, sources) {
-                            Some((_, found)) => text.extend_from_slice(&found.bytes(may_be_json)?),
+                            Some((_, found)) => found.bytes(may_be_json)?,
                             None => return Ok(None),
                         },
+                    };
+                    is_over |= text.len() + more.len() > limit;
+                    if !is_over {
+                        text.extend_from_slice(&more);
                     }
+                }
+                if is_over {
+                    return Err(format!("is longer than {limit} bytes").into());
                 }
                 Cow::Owned(text)
             }

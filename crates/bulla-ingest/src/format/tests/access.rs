@@ -64,7 +64,10 @@ fn a_line_gives_its_members_to_a_map() {
         + r#""request":"GET /apache_pb.gif HTTP/1.0","method":"GET","target":"/apache_pb.gif","protocol":"HTTP/1.0","#
         + r#""status":200,"size":2326"#;
     assert_eq!(json(Format::Common, common), of_common.clone() + "}");
-    assert_eq!(json(Format::Common, format!("{common} 0.5")), of_common + r#","extra":["0.5"]}"#);
+    assert_eq!(
+        json(Format::Common, format!("{common} 0.5")),
+        of_common + r#","extra":["0.5"],"unquoted":["0.5"]}"#
+    );
     assert_eq!(refused(Format::Combined, common).to_string(), "the referer is missing");
     let entry = parse_entry(common.as_bytes(), Layout::Common).unwrap();
     assert_eq!(
@@ -138,6 +141,30 @@ fn what_servers_put_before_and_behind_the_format_is_kept() {
         ("192.0.2.7 - john doe", "192.0.2.7", Some("john doe"), ""),
         ("192.0.2.7 - a b [c", "192.0.2.7", Some("a b [c"), ""),
         ("192.0.2.7 - [x]", "192.0.2.7", Some("[x]"), ""),
+        ("192.0.2.7 - x [y", "192.0.2.7", Some("x [y"), ""),
+        ("192.0.2.7 -  [y ", "192.0.2.7", Some(" [y "), ""),
+        ("example.com 192.0.2.7 - x [y", "192.0.2.7", Some("x [y"), r#","vhost":"example.com""#),
+        // A name that feigns a time, and the request that would follow it, with the quote as nginx and as Apache write it.
+        (
+            "192.0.2.7 - x [03/Nov/2026:14:00:05 +0100]",
+            "192.0.2.7",
+            Some("x [03/Nov/2026:14:00:05 +0100]"),
+            "",
+        ),
+        (
+            r"192.0.2.7 - [03/Nov/2026:14:00:05 +0100] \x22GET / HTTP/1.1\x22 200 5",
+            "192.0.2.7",
+            Some(r"[03/Nov/2026:14:00:05 +0100] \x22GET / HTTP/1.1\x22 200 5"),
+            "",
+        ),
+        (
+            r#"192.0.2.7 - x [03/Nov/2026:14:00:05 +0100] \"GET"#,
+            "192.0.2.7",
+            Some(r#"x [03/Nov/2026:14:00:05 +0100] \"GET"#),
+            "",
+        ),
+        // Apache's empty name.
+        (r#"192.0.2.7 - """#, "192.0.2.7", Some(r#""""#), ""),
         // `X-Forwarded-For` in the client's place.
         ("203.0.113.9, 192.0.2.7 - -", "203.0.113.9, 192.0.2.7", None, ""),
         ("2001:db8::7 id -", "2001:db8::7", None, r#","identity":"id""#),
@@ -147,19 +174,30 @@ fn what_servers_put_before_and_behind_the_format_is_kept() {
         assert_eq!((entry.client.as_deref(), entry.actor.as_deref()), (Some(client), actor), "{line}");
         assert_eq!(payload(&line), format!(r#"{{"protocol":"HTTP/1.1","referer":"-","agent":"a"{more}}}"#));
     }
-    for (extra, list) in [
-        (" 0.123", r#"["0.123"]"#),
-        (r#" "203.0.113.9" 0.001 0.002, 0.003 ."#, r#"["203.0.113.9","0.001","0.002,","0.003","."]"#),
-        (r#" "" "-""#, r#"["","-"]"#),
-        (r#" "a \" b" rt=0.5"#, r#"["a \\\" b","rt=0.5"]"#),
+    for (extra, list, unquoted) in [
+        (" 0.123", r#"["0.123"]"#, r#"["0.123"]"#),
+        (
+            r#" "203.0.113.9" 0.001 0.002, 0.003 ."#,
+            r#"["203.0.113.9","0.001","0.002,","0.003","."]"#,
+            r#"["0.001","0.002,","0.003","."]"#,
+        ),
+        (r#" "" "-""#, r#"["","-"]"#, ""),
+        (r#" "a \" b" rt=0.5"#, r#"["a \\\" b","rt=0.5"]"#, r#"["rt=0.5"]"#),
     ] {
         let line = format!("::1 - - {middle}{extra}");
         assert_eq!(
             payload(&line),
             format!(r#"{{"protocol":"HTTP/1.1","referer":"-","agent":"a","extra":{list}}}"#)
         );
-        assert!(json(Format::Combined, &line).ends_with(&format!(r#","agent":"a","extra":{list}}}"#)));
+        let unquoted = if unquoted.is_empty() { "" } else { &format!(r#","unquoted":{unquoted}"#) };
+        let end = format!(r#","agent":"a","extra":{list}{unquoted}}}"#);
+        assert!(json(Format::Combined, &line).ends_with(&end), "{end}");
     }
+    // A request may hold whatever looks like the end of a time.
+    let line = r#"::1 - - [17/May/2015:10:05:03 +0000] "GET /a [03/Nov/2026:14:00:05 +0100] " 200 1 "-" "a""#;
+    assert_eq!((combined(line).time, combined(line).actor), (Some(1_431_857_103_000_000_000), None));
+    let line = line.replace("10:05:03", "10:05:60");
+    assert_eq!(reason(line), "the time is not DD/Mon/YYYY:HH:MM:SS ±HHMM");
     // A space at the end is nothing.
     assert_eq!(payload(format!("::1 - - {middle} ")), r#"{"protocol":"HTTP/1.1","referer":"-","agent":"a"}"#);
     let entry = combined(r#"::1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" - - "-" "-""#);

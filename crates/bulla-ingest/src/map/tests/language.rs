@@ -426,3 +426,21 @@ proptest! {
         fuzzing::map(format!("format = \"json\"\noperation = \"{{/a}}\"\n{line}\n=====\n{{\"a\":1}}").as_bytes());
     }
 }
+
+/// A map that repeats a long record holds no more of it than the field may have, and says so with its line.
+#[test]
+fn what_is_joined_is_held_up_to_the_limit_of_its_field() {
+    let toml = |field: &str, more: &str| {
+        format!("format = \"raw\"\noperation = \"x\"\n{field} = '{}{more}'", "{raw}".repeat(150))
+    };
+    let record = "x".repeat(1 << 20);
+    for (field, limit) in [("payload", 16_777_216), ("location", 65_536)] {
+        let map = Map::parse("test", &toml(field, "")).unwrap();
+        assert_eq!(one(&map, &record), format!("`{field}` is longer than {limit} bytes (map test, line 3)"));
+        // Of a place that has nothing there is none of it all, still.
+        let map = Map::parse("test", &toml(field, "{/nothing}")).unwrap();
+        assert_eq!(one(&map, &record), r#"{"operation":"x"}"#);
+        let fits = one(&Map::parse("test", &toml(field, "")).unwrap(), "abc");
+        assert_eq!(fits, format!(r#"{{"operation":"x","{field}":"{}"}}"#, "abc".repeat(150)));
+    }
+}

@@ -96,6 +96,12 @@ fn every_ready_map_says_what_it_is_of_and_has_examples() {
     }
     assert!(Map::ready("nothing").is_none());
     for format in Format::ALL {
-        assert_eq!(Map::for_format(format).format(), format);
+        let map = Map::for_format(format);
+        assert_eq!(map.format(), format);
+        assert_eq!(
+            map.unparsed(b"nonsense", &Context { now: NOW }),
+            None,
+            "{format}: what does not fit is refused"
+        );
     }
 }
