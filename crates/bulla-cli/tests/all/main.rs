@@ -37,6 +37,7 @@ mod keys;
 mod listening;
 mod manual;
 mod memory;
+mod numbered;
 mod prove;
 #[cfg(feature = "proxy")]
 mod proxied;
