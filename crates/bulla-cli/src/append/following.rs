@@ -247,7 +247,9 @@ impl Taking<'_> {
                 let why = match failures.as_slice() {
                     [] => return Ok(()),
                     [why] => (*why).to_owned(),
-                    more => format!("{} could not be read, as was told", counted(more.len() as u64, "source")),
+                    more => {
+                        format!("{} could not be read, as was told", counted(more.len() as u64, "source"))
+                    }
                 };
                 return Err(Failure::new(Exit::Environment, why));
             }

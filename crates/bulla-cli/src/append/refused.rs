@@ -159,7 +159,9 @@ fn begin(mut file: &File, path: &Path, length: u64) -> io::Result<u64> {
     let mut last = *b"\n";
     match length.checked_sub(1) {
         // By a descriptor of its own, since this one only writes.
-        Some(at) => File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?.read_exact_at(&mut last, at)?,
+        Some(at) => {
+            File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?.read_exact_at(&mut last, at)?
+        }
         None => {
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
@@ -200,7 +202,10 @@ impl Rejects {
             return Err(Failure::usage(format!("{name} is an input: rejects cannot be added to it")));
         }
         let length = match metadata.is_file() {
-            true => Some(begin(&file, path, metadata.len()).map_err(|error| Failure::io(format!("writing {name}"), &error))?),
+            true => Some(
+                begin(&file, path, metadata.len())
+                    .map_err(|error| Failure::io(format!("writing {name}"), &error))?,
+            ),
             false => None,
         };
         let buffer = Vec::with_capacity(ROOM);

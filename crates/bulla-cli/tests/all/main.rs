@@ -38,6 +38,7 @@ mod keys;
 mod listening;
 mod manual;
 mod memory;
+mod numbered;
 mod planted;
 mod prove;
 #[cfg(feature = "proxy")]
