@@ -9,9 +9,10 @@ use bulla::text::jsonl;
 use bulla_ingest::convert::{Conversion, Converted, Converter, Explained};
 use bulla_ingest::follow::Following;
 use bulla_ingest::framing::{Record, Records};
-use bulla_ingest::map::{Explanation, Outcome};
+use bulla_ingest::map::{Explanation, Outcome, shown_within};
+use rustix::termios::tcgetwinsize;
 use serde_json::{Map, Value, json};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 /// So many records of each input are looked at.
@@ -31,6 +32,7 @@ pub(super) fn run(
         false => input::find(&append.files)?,
     };
     let terms = append.terms(conversion);
+    let width = terminal_width();
     let (mut accepted, mut refused, mut objects) = (0_u64, 0_u64, Vec::new());
     for input in &inputs {
         let failed = |error: &io::Error| Failure::io(format!("reading {}", input.name), error);
@@ -55,7 +57,7 @@ pub(super) fn run(
             match append.json {
                 true => objects.push(tried.to_json(&input.name, record.number)),
                 false => {
-                    print(&format!("{}:{}\n{}\n", on_line(&input.name), record.number, tried.to_text()))?
+                    print(&format!("{}:{}\n{}\n", on_line(&input.name), record.number, tried.to_text(width)))?
                 }
             }
         }
@@ -114,17 +116,18 @@ impl Tried {
         Some(Tried { entry: Ok(members(&entry)), explanation, completed })
     }
 
-    fn to_text(&self) -> String {
+    /// A line for each field; on a terminal of so many columns values end where its lines do.
+    fn to_text(&self, width: Option<usize>) -> String {
         let mut text = match (&self.explanation, &self.entry) {
-            (Some(explanation), _) => explanation.to_string(),
-            (None, Ok(members)) => members.iter().map(|(name, value)| line(name, value)).collect(),
+            (Some(explanation), _) => explanation.to_text(width),
+            (None, Ok(members)) => members.iter().map(|(name, value)| line(name, value, width)).collect(),
             (None, Err(reason)) => format!("refused: {reason}\n"),
         };
         if self.explanation.is_some() {
-            let by_options = self.completed.iter();
-            text.extend(
-                by_options.map(|(field, value)| format!("{field:<10} option    {}\n", on_line(value))),
-            );
+            for (field, value) in &self.completed {
+                let place = format!("{field:<10} option    ");
+                text += &format!("{place}{}\n", shown_within(value, width, place.len()));
+            }
         }
         text
     }
@@ -155,9 +158,16 @@ impl Tried {
 }
 
 /// A member of an entry, for a person.
-fn line(name: &str, value: &Value) -> String {
+fn line(name: &str, value: &Value, width: Option<usize>) -> String {
     let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    format!("{name:<10} {}\n", on_line(&value))
+    let name = format!("{name:<10} ");
+    format!("{name}{}\n", shown_within(&value, width, name.len()))
+}
+
+/// How many columns standard output has, where it is a terminal.
+fn terminal_width() -> Option<usize> {
+    let size = io::stdout().is_terminal().then(|| tcgetwinsize(io::stdout()))?.ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// The members of an entry as JSON lines have them.

@@ -118,6 +118,21 @@ fn a_map_or_a_zone_that_is_none_is_told_before_anything_is_taken() {
     assert_eq!(place.info("entries"), 0);
 }
 
+#[test]
+fn on_a_terminal_values_end_with_their_lines_and_elsewhere_they_are_whole() {
+    let place = Place::new();
+    let value = "y".repeat(400);
+    let log = place.write("log", format!("{{\"operation\":\"x\",\"payload\":\"{value}\"}}\n").as_bytes());
+    let whole = place.append(&["--try", &log], b"").exits(exit::DONE);
+    assert!(whole.out.contains(&format!("payload    {value}\n")), "{}", whole.out);
+    // What gives a program a terminal; each Linux has it (util-linux).
+    let tried = format!("stty cols 60 && exec {} append . --try {log}", env!("CARGO_BIN_EXE_bulla"));
+    let ran = std::process::Command::new("script").args(["-qec", &tried, "/dev/null"]).output().unwrap();
+    let out = String::from_utf8(ran.stdout).unwrap();
+    let line = format!("payload    {}… (400 bytes)", "y".repeat(36));
+    assert!(ran.status.success() && out.lines().any(|shown| shown.trim_end() == line), "{out}");
+}
+
 /// `--format` refuses what does not fit it, whichever it is; the ready map of the same name may take it in.
 #[test]
 fn what_fits_no_format_is_refused_by_each_and_taken_by_maps_that_say_so() {

@@ -29,6 +29,15 @@ use bulla_text::time::TimeError;
 /// The operation of a request that is none.
 pub const INVALID: &str = "invalid";
 
+/// The members of either layout.
+pub(super) const MEMBERS: [&str; 13] = [
+    "vhost", "client", "identity", "user", "time", "request", "method", "target", "protocol", "status",
+    "size", "extra", "unquoted",
+];
+
+/// Those of the combined one besides.
+pub(super) const COMBINED_MEMBERS: [&str; 2] = ["referer", "agent"];
+
 /// How an access log is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {

@@ -3,6 +3,25 @@ use crate::framing::find;
 use crate::value::Members;
 use crate::{Refusal, Value};
 
+/// The members of a record.
+pub(super) const MEMBERS: [&str; 15] = [
+    "time",
+    "module",
+    "level",
+    "pid",
+    "tid",
+    "source",
+    "error_number",
+    "error",
+    "client",
+    "port",
+    "remote",
+    "remote_port",
+    "code",
+    "message",
+    "referer",
+];
+
 /// `[time] [module:level] [pid 1:tid 2] (2)error: [client address:port] AH00001: message, referer: URL`, of which only the time and the
 /// level are always there: Apache 2.4 by its default `ErrorLogFormat`, and 2.2.
 pub(super) fn parse(record: &[u8]) -> Result<Value<'_>, Refusal> {

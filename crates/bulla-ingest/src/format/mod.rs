@@ -105,6 +105,22 @@ impl Format {
             Format::PostgresCsv => "PostgreSQL's csvlog, pgaudit's messages taken apart",
         }
     }
+
+    /// The members that a record may have, where the format says so and not each record, as docs/formats.md has them.
+    pub fn members(self) -> Option<Vec<&'static str>> {
+        Some(match self {
+            Format::Raw => vec!["record"],
+            Format::Combined => [&access::MEMBERS[..], &access::COMBINED_MEMBERS].concat(),
+            Format::Common => access::MEMBERS.to_vec(),
+            Format::ApacheError => apache_error::MEMBERS.to_vec(),
+            Format::Syslog => syslog::MEMBERS.to_vec(),
+            Format::RedisMonitor => redis::MEMBERS.to_vec(),
+            Format::PostgresCsv => postgres::members().collect(),
+            Format::Json | Format::JournalJson | Format::JournalExport | Format::Logfmt | Format::Csv => {
+                return None;
+            }
+        })
+    }
 }
 
 impl fmt::Display for Format {

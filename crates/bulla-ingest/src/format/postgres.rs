@@ -51,6 +51,11 @@ const AUDIT: [(&str, bool); 10] = [
     ("rows", true),
 ];
 
+/// The members of a record.
+pub(super) fn members() -> impl Iterator<Item = &'static str> {
+    COLUMNS.iter().map(|(name, _)| *name).chain(["client", "port", "audit"])
+}
+
 pub(super) fn parse(record: &[u8]) -> Result<Value<'_>, Refusal> {
     let fields = csv::split(&mut csv::reader(b','), record, b',')?;
     if !matches!(fields.len(), 23 | 24 | 26) {

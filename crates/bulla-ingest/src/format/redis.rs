@@ -5,6 +5,9 @@ use crate::framing::find;
 use crate::value::Members;
 use crate::{Refusal, Value};
 
+/// The members of a record.
+pub(super) const MEMBERS: [&str; 6] = ["time", "database", "client", "port", "command", "arguments"];
+
 /// `1339518083.107412 [0 127.0.0.1:60866] "keys" "*"`.
 pub(super) fn parse(record: &[u8]) -> Result<Parsed<'_>, Refusal> {
     // The reply itself begins so, and so do its lines in the protocol.

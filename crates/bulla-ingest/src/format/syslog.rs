@@ -7,6 +7,21 @@ use crate::{Refusal, Value};
 use bulla_text::time::parse_time;
 use std::borrow::Cow;
 
+/// The members of a record.
+pub(super) const MEMBERS: [&str; 11] = [
+    "priority",
+    "facility",
+    "severity",
+    "version",
+    "time",
+    "host",
+    "app",
+    "pid",
+    "msgid",
+    "structured",
+    "message",
+];
+
 /// RFC 5424, table 1; the names are those of `syslog.conf`.
 const FACILITIES: [&str; 24] = [
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp",

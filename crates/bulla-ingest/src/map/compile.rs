@@ -38,7 +38,12 @@ pub(super) fn compile(name: &str, text: &str) -> Result<Map, MapError> {
 
     let format = format(&mut table)?;
     let options = options(&mut table, format)?;
+    let members = match &options.columns {
+        Some(columns) => Some(columns.clone()),
+        None => format.members().map(|members| members.into_iter().map(str::to_owned).collect()),
+    };
     let mut names = Names::default();
+    names.known = members.map(|members| (format, members));
     names.nothing = strings(&mut table, "no_value")?;
     let keeps_unparsed = match table.take("on_unparsed") {
         Some(item) => item.choice(&[("reject", false), ("raw", true)])?,

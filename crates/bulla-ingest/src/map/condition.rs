@@ -143,7 +143,7 @@ pub(super) fn pointer(item: &Item<'_>, names: &mut Names) -> Result<usize, MapEr
     if pointer.is_several() {
         return Err(item.error("`*` is each item of a list, for which only `subject` has room"));
     }
-    Ok(names.pointer(pointer))
+    names.pointer(pointer).map_err(|what| item.error_within(0, what))
 }
 
 /// What a table says of pointers, in the order in which it says so.
@@ -168,7 +168,7 @@ fn by_pointer<'a>(
         if pointer.is_several() {
             return Err(document.error(at, "`*` is each item of a list, for which only `subject` has room"));
         }
-        named.push((names.pointer(pointer), item));
+        named.push((names.pointer(pointer).map_err(|what| document.error(place, what))?, item));
     }
     Ok(named)
 }

@@ -81,16 +81,24 @@ impl Map {
     }
 }
 
-impl fmt::Display for Explanation {
-    /// A line for each field, and one for what is wrong. No character is written that a terminal obeys.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Explanation {
+    /// The same as it is displayed, but that a value ends where a line of so many characters does.
+    pub fn to_text(&self, width: Option<usize>) -> String {
+        let mut text = String::new();
+        // Writing to a `String` cannot fail.
+        let _ = self.write(width, &mut text);
+        text
+    }
+
+    fn write(&self, width: Option<usize>, f: &mut impl fmt::Write) -> fmt::Result {
         if let Some(line) = self.rule {
             writeln!(f, "rule of line {line}")?;
         }
         for Explained { field, line, outcome } in &self.fields {
-            write!(f, "{field:<10} line {line:<4} ")?;
+            let place = format!("{field:<10} line {line:<4} ");
+            write!(f, "{place}")?;
             match outcome {
-                Outcome::Value(value) => writeln!(f, "{}", Shown(value))?,
+                Outcome::Value(value) => writeln!(f, "{}", shown_within(value, width, place.len()))?,
                 Outcome::Absent => writeln!(f, "- (the record has none)")?,
                 Outcome::Failed(why) => writeln!(f, "! {why}")?,
             }
@@ -105,15 +113,44 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Text without what a terminal obeys.
-struct Shown<'a>(&'a str);
-
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for Explanation {
+    /// A line for each field, and one for what is wrong. No character is written that a terminal obeys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|c| {
-            if is_obeyed(c) { write!(f, "{}", c.escape_default()) } else { write!(f, "{c}") }
-        })
+        self.write(None, f)
     }
+}
+
+/// Of a value that is cut at least so much is shown, however narrow the line is.
+const LEAST: usize = 20;
+
+/// Text without what a terminal obeys; where a line has a width, in characters, of which so many are taken before it, the text is cut
+/// where it would be longer, and how many bytes it has is said in its place.
+///
+/// ```
+/// use bulla_ingest::map::shown_within;
+/// let text = "x".repeat(1000);
+/// assert_eq!(shown_within(&text, Some(50), 10), format!("{}… (1000 bytes)", "x".repeat(26)));
+/// assert_eq!((shown_within(&text, None, 10), shown_within("a\nb", Some(50), 10)), (text, "a\\nb".to_owned()));
+/// ```
+pub fn shown_within(text: &str, width: Option<usize>, before: usize) -> String {
+    let escaped = |c: char| if is_obeyed(c) { c.escape_default().to_string() } else { c.to_string() };
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(before).max(LEAST));
+    let cut = format!("… ({} bytes)", text.len());
+    let left = room.saturating_sub(cut.chars().count());
+    let (mut shown, mut count, mut end) = (String::new(), 0, 0);
+    for c in text.chars() {
+        let escaped = escaped(c);
+        count += escaped.chars().count();
+        if count > room {
+            shown.truncate(end);
+            return shown + &cut;
+        }
+        shown.push_str(&escaped);
+        if count <= left {
+            end = shown.len();
+        }
+    }
+    shown
 }
 
 /// The value of a field, for a person.

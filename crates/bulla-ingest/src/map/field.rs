@@ -97,7 +97,8 @@ impl Assignment {
         let from = match field {
             Field::Payload => payload(item, names)?,
             Field::Subject => {
-                let texts = item.one_or_more().into_iter().map(|item| Text::parse(item, names, true));
+                let texts =
+                    item.one_or_more().into_iter().map(|item| Text::parse(item, names, true, &whatever));
                 From::Subjects(texts.collect::<Result<_, _>>()?)
             }
             Field::Time | Field::Duration if item.is_table() => {
@@ -108,19 +109,22 @@ impl Assignment {
                 if is_time {
                     let (format, zone) = (table.take("format"), table.take("zone"));
                     let reading = Reading::parse(format.as_ref(), zone.as_ref())?;
-                    From::Time(Text::from_table(table, names, false)?, reading)
+                    From::Time(Text::from_table(table, names, false, &whatever)?, reading)
                 } else {
                     let unit = table
                         .take("unit")
                         .ok_or_else(|| table.error("`unit` is missing: \"ns\", \"us\", \"ms\" or \"s\""))?;
-                    From::Number(Text::from_table(table, names, false)?, unit.choice(&UNITS)?)
+                    let power = unit.choice(&UNITS)?;
+                    let fits = |text: &str| number(text.as_bytes(), power, field).map(|_| ());
+                    From::Number(Text::from_table(table, names, false, &fits)?, power)
                 }
             }
-            Field::Time => From::Time(Text::parse(item, names, false)?, Reading::rfc_3339()),
+            Field::Time => From::Time(Text::parse(item, names, false, &whatever)?, Reading::rfc_3339()),
             Field::Status | Field::Duration | Field::Size | Field::Flags => {
-                From::Number(Text::parse(item, names, false)?, 0)
+                let fits = |text: &str| number(text.as_bytes(), 0, field).map(|_| ());
+                From::Number(Text::parse(item, names, false, &fits)?, 0)
             }
-            _ => From::Text(Text::parse(item, names, false)?),
+            _ => From::Text(Text::parse(item, names, false, &whatever)?),
         };
         Ok(Assignment { field, line, from })
     }
@@ -220,7 +224,7 @@ fn payload(item: Item<'_>, names: &mut Names) -> Result<From, MapError> {
         let mut table = item.table("`payload`")?;
         table.know(&["members", "from", "table", "default"])?;
         let Some(members) = table.take("members") else {
-            return Text::from_table(table, names, false).map(From::Text);
+            return Text::from_table(table, names, false, &whatever).map(From::Text);
         };
         if let Some(other) = ["from", "table", "default"].iter().find_map(|key| table.take(key)) {
             return Err(other.error(format!("`members` and `{}` cannot both be there", other.name)));
@@ -234,7 +238,7 @@ fn payload(item: Item<'_>, names: &mut Names) -> Result<From, MapError> {
         names.has_rest = true;
         return Ok(From::Rest(Tree::default()));
     }
-    Text::parse(item, names, false).map(From::Text)
+    Text::parse(item, names, false, &whatever).map(From::Text)
 }
 
 /// Everybody whom the record names there, each once; `None` where it names nobody, but for a list that is empty in the map.
@@ -289,36 +293,69 @@ fn subjects<'s>(texts: &'s [Text], scope: &mut Scope<'s, '_>) -> Result<Option<V
     Ok((texts.is_empty() || !subjects.is_empty()).then_some(subjects))
 }
 
+/// Whether a text that a map gives itself can be the field's value, or what is wrong with it.
+type Fits<'f> = &'f dyn Fn(&str) -> Result<(), Problem>;
+
+fn whatever(_: &str) -> Result<(), Problem> {
+    Ok(())
+}
+
+fn fitting(item: &Item<'_>, text: Option<&str>, fits: Fits<'_>) -> Result<(), MapError> {
+    text.map_or(Ok(()), fits).map_err(|problem| item.error(format!("this value {problem}")))
+}
+
 impl Text {
-    fn parse(item: Item<'_>, names: &mut Names, may_be_several: bool) -> Result<Self, MapError> {
+    fn parse(
+        item: Item<'_>,
+        names: &mut Names,
+        may_be_several: bool,
+        fits: Fits<'_>,
+    ) -> Result<Self, MapError> {
         if item.is_table() {
             let table = item.table("this field")?;
             table.know(&["from", "table", "default"])?;
-            return Text::from_table(table, names, may_be_several);
+            return Text::from_table(table, names, may_be_several, fits);
         }
         let template = Template::parse(&item, names, may_be_several)?;
+        fitting(&item, template.constant(), fits)?;
         Ok(Text { template, table: None, default: None })
     }
 
     /// Reads what is left of a table whose keys are known.
-    fn from_table(mut table: Table<'_>, names: &mut Names, may_be_several: bool) -> Result<Self, MapError> {
+    fn from_table(
+        mut table: Table<'_>,
+        names: &mut Names,
+        may_be_several: bool,
+        fits: Fits<'_>,
+    ) -> Result<Self, MapError> {
         let from =
             table.take("from").ok_or_else(|| table.error("`from` is missing: where the value comes from"))?;
         let has_table = table.take("table");
         let default = table.take("default");
         let template = Template::parse(&from, names, may_be_several && has_table.is_none())?;
         let words = match has_table {
-            None => None,
+            None => {
+                fitting(&from, template.constant(), fits)?;
+                None
+            }
             Some(item) => {
-                let words = item.table("`table`")?.rest().into_iter();
-                Some(
-                    words
-                        .map(|(key, _, item)| Ok((key, item.word()?)))
-                        .collect::<Result<HashMap<_, _>, MapError>>()?,
-                )
+                let mut words = HashMap::new();
+                for (key, _, item) in item.table("`table`")?.rest() {
+                    let word = item.word()?;
+                    fitting(&item, Some(&word), fits)?;
+                    words.insert(key, word);
+                }
+                Some(words)
             }
         };
-        let default = default.map(|item| Template::parse(&item, names, false)).transpose()?;
+        let default = match default {
+            None => None,
+            Some(item) => {
+                let template = Template::parse(&item, names, false)?;
+                fitting(&item, template.constant(), fits)?;
+                Some(template)
+            }
+        };
         Ok(Text { template, table: words, default })
     }
 
@@ -361,12 +398,18 @@ impl Text {
             return Ok(Some(*number));
         }
         let Some(text) = self.bytes(scope, false)? else { return Ok(None) };
-        let number = match power {
-            0 => whole(&text),
-            _ => scaled(&text, power).and_then(|number| u64::try_from(number).ok()),
-        };
-        number.map(Some).ok_or_else(|| not_a_number(field))
+        number(&text, power, field).map(Some)
     }
+}
+
+/// The number that a text is, which the field has room for.
+fn number(text: &[u8], power: usize, field: Field) -> Result<u64, Problem> {
+    let number = match power {
+        0 => whole(text),
+        _ => scaled(text, power).and_then(|number| u64::try_from(number).ok()),
+    };
+    let most = if matches!(field, Field::Status | Field::Flags) { u32::MAX.into() } else { u64::MAX };
+    number.filter(|number| *number <= most).ok_or_else(|| not_a_number(field))
 }
 
 fn not_a_number(field: Field) -> Problem {

@@ -45,7 +45,7 @@ mod tests;
 mod time;
 
 pub use error::{MapError, Unmapped};
-pub use explain::{Explained, Explanation, Outcome};
+pub use explain::{Explained, Explanation, Outcome, shown_within};
 pub use ready::Ready;
 
 use crate::Value;

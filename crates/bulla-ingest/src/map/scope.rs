@@ -2,6 +2,8 @@
 
 use super::pointer::Pointer;
 use crate::Value;
+use crate::format::Format;
+use bulla_text::spelling::nearest;
 use std::borrow::Cow;
 
 /// Everything that a map names, each once.
@@ -10,6 +12,8 @@ pub(super) struct Names {
     pub(super) pointers: Vec<Pointer>,
     /// Groups of regular expressions.
     groups: Vec<String>,
+    /// The format, and the members of its records, where these are known without a record.
+    pub(super) known: Option<(Format, Vec<String>)>,
     /// Texts that stand for nothing.
     pub(super) nothing: Vec<String>,
     /// Whether it matters which members fields took.
@@ -17,9 +21,20 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The number of a pointer.
-    pub(super) fn pointer(&mut self, pointer: Pointer) -> usize {
-        number(&mut self.pointers, pointer)
+    /// The number of a pointer; or that no record has such a member.
+    pub(super) fn pointer(&mut self, pointer: Pointer) -> Result<usize, String> {
+        if let (Some((format, members)), Some(token)) = (&self.known, pointer.tokens().first())
+            && !members.contains(&token.name)
+        {
+            let all = || members.iter().map(String::as_str);
+            let hint = match nearest(&token.name, all().map(|name| (name, name))) {
+                Some(meant) => format!("did you mean `/{meant}`?"),
+                None => format!("there are {}", all().collect::<Vec<_>>().join(", ")),
+            };
+            let name = token.name.escape_debug();
+            return Err(format!("records of the format \"{format}\" have no member `/{name}`; {hint}"));
+        }
+        Ok(number(&mut self.pointers, pointer))
     }
 
     /// The number of a group, which is new or has been met.

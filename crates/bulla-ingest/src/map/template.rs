@@ -71,6 +71,14 @@ impl Template {
         })
     }
 
+    /// The text that it is whatever the record has.
+    pub(super) fn constant(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
     /// Its places, where it is nothing but one.
     pub(super) fn sole(&self) -> Option<&[Source]> {
         match self.0.as_slice() {
@@ -166,7 +174,7 @@ fn place(
                     let what = "`*` is each item of a list, for which only `subject` has room, with nothing beside the braces";
                     return Err(item.error_within(at, what));
                 }
-                Source::Member(names.pointer(pointer))
+                Source::Member(names.pointer(pointer).map_err(|what| item.error_within(at, what))?)
             }
             _ => match names.group(name) {
                 Some(group) => Source::Group(group),

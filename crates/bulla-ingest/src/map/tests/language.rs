@@ -431,16 +431,70 @@ proptest! {
 #[test]
 fn what_is_joined_is_held_up_to_the_limit_of_its_field() {
     let toml = |field: &str, more: &str| {
-        format!("format = \"raw\"\noperation = \"x\"\n{field} = '{}{more}'", "{raw}".repeat(150))
+        format!("format = \"json\"\noperation = \"x\"\n{field} = '{}{more}'", "{raw}".repeat(150))
     };
-    let record = "x".repeat(1 << 20);
+    let record = format!("{{}}{}", " ".repeat(1 << 20));
     for (field, limit) in [("payload", 16_777_216), ("location", 65_536)] {
         let map = Map::parse("test", &toml(field, "")).unwrap();
         assert_eq!(one(&map, &record), format!("`{field}` is longer than {limit} bytes (map test, line 3)"));
         // Of a place that has nothing there is none of it all, still.
         let map = Map::parse("test", &toml(field, "{/nothing}")).unwrap();
         assert_eq!(one(&map, &record), r#"{"operation":"x"}"#);
-        let fits = one(&Map::parse("test", &toml(field, "")).unwrap(), "abc");
-        assert_eq!(fits, format!(r#"{{"operation":"x","{field}":"{}"}}"#, "abc".repeat(150)));
+        let fits = one(&Map::parse("test", &toml(field, "")).unwrap(), "{}");
+        assert_eq!(fits, format!(r#"{{"operation":"x","{field}":"{}"}}"#, "{}".repeat(150)));
+    }
+}
+
+#[test]
+fn a_map_that_can_never_work_is_refused_where_it_says_so() {
+    let whole = "this value must be a whole number from 0 to 4294967295";
+    let duration = "this value must be a number of which from 0 to 18446744073709551615 nanoseconds come";
+    for (format, line, expected) in [
+        ("json", r#"status = "ok""#, format!("3:10: {whole}")),
+        ("json", "status = 4294967296", format!("3:10: {whole}")),
+        ("json", r#"status = { from = "{/a}", table = { a = 1, b = "ok" } }"#, format!("3:48: {whole}")),
+        ("json", r#"status = { from = "{/a}", default = "ok" }"#, format!("3:37: {whole}")),
+        (
+            "json",
+            r#"duration = { from = "{/a}", unit = "s", default = "long" }"#,
+            format!("3:51: {duration}"),
+        ),
+        (
+            "raw",
+            r#"actor = "by {/line}""#,
+            "3:14: records of the format \"raw\" have no member `/line`; there are record".to_owned(),
+        ),
+        (
+            "combined",
+            r#"actor = "{/user|/clinet}""#,
+            "3:17: records of the format \"combined\" have no member `/clinet`; did you mean `/client`?"
+                .to_owned(),
+        ),
+        (
+            "common",
+            r#"present = "/agnet""#,
+            "3:12: records of the format \"common\" have no member `/agnet`; there are ".to_owned(),
+        ),
+        (
+            "syslog",
+            r#"matches = { "/mesage" = "x" }"#,
+            "3:13: records of the format \"syslog\" have no member `/mesage`; did you mean `/message`?"
+                .to_owned(),
+        ),
+    ] {
+        let toml = format!("format = \"{format}\"\noperation = \"x\"\n{line}\n");
+        let error = Map::parse("test", &toml).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("test:{expected}")), "{line}\n{error}");
+    }
+    let columns = "format = \"csv\"\ncolumns = [\"who\", \"did\"]\noperation = \"{/dit}\"";
+    let error = Map::parse("test", columns).unwrap_err().to_string();
+    assert!(error.contains("no member `/dit`; did you mean `/did`?"), "{error}");
+    for toml in [
+        "format = \"json\"\noperation = \"x\"\nstatus = { from = \"ok\", table = { ok = 0 }, default = 1 }",
+        "format = \"json\"\noperation = \"x\"\nduration = { from = \"1.5\", unit = \"s\" }",
+        "format = \"csv\"\noperation = \"{/whatever}\"",
+        "format = \"syslog\"\noperation = \"{/structured/a@1/b}\"",
+    ] {
+        Map::parse("test", toml).unwrap();
     }
 }
