@@ -55,9 +55,9 @@ const TOLD_AGAIN: Duration = Duration::from_secs(10);
 #[command(after_help = "\
 A JSON line has `operation`, and may have time (RFC 3339), location, subject (one or a list),
 controller, processor, purpose, actor, client, stream, status, duration (nanoseconds), size,
-flags, payload: docs/input.md and `bulla schema` have types and limits. Refused lines are told on standard
-error, stop no others, and make the exit code 3. However the command ends, it says up to which
-line every line is durable or was refused: after a failure, go on with the next one.
+flags, payload: docs/input.md and `bulla schema` have types and limits. Refused lines are told
+on standard error, stop no others, and make the exit code 3. However the command ends, it says
+up to which line every line is durable or was refused: after a failure, go on with the next.
 
 Examples:
   bulla append audit <<< '{\"operation\":\"read\",\"location\":\"user_42/email\",\"subject\":\"user_42\"}'
@@ -106,8 +106,8 @@ pub(crate) struct Append {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["follow", "listening"])]
     source: Option<String>,
 
-    /// The number of the first line that comes: at most the one behind the last that the log has
-    /// of the source, or that was refused behind that
+    /// The number of the first line that comes: at most the one behind those that the log has of
+    /// the source, or refused
     #[arg(long, value_name = "N", default_value_t = 1, requires = "source", value_parser = clap::value_parser!(u64).range(1..))]
     from: u64,
 
