@@ -31,7 +31,8 @@ PACKAGES = {
     "sshd": ["openssh-server", "openssh-client"],
     "nginx": ["nginx-light"],
     "auditd": ["auditd"],
-    "/usr/lib/postgresql/15/bin/pgbench": ["postgresql-15", "postgresql-15-pgaudit"],
+    "/usr/lib/postgresql/15/bin/pgbench": ["postgresql-15"],
+    "/usr/lib/postgresql/15/lib/pgaudit.so": ["postgresql-15-pgaudit"],
 }
 SEARCHED = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -45,7 +46,8 @@ def say(text):
 
 
 def install():
-    missing = [package for tool, packages in PACKAGES.items() if not shutil.which(tool, path=SEARCHED) for package in packages]
+    is_there = lambda tool: os.path.exists(tool) or shutil.which(tool, path=SEARCHED)
+    missing = [package for tool, packages in PACKAGES.items() if not is_there(tool) for package in packages]
     if missing:
         say(f"installing {' '.join(missing)}")
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
