@@ -93,6 +93,10 @@ impl Made {
         entry
     }
 
+    pub(super) fn id(&self) -> Id {
+        self.id
+    }
+
     /// Whose it is, by their places in [`NAMES`].
     pub(super) fn subjects(&self) -> &[usize] {
         self.subjects.as_deref().unwrap_or_default()

@@ -202,6 +202,9 @@ impl Store for KeyStore {
     }
 }
 
+/// Paths on the machine, and what is there.
+pub(super) type KeyFiles = Vec<(String, Vec<u8>)>;
+
 /// See the module.
 pub(super) struct Host {
     pub(super) machine: Faults,
@@ -290,6 +293,14 @@ impl Host {
         self.machine.read(path).ok_or_else(|| format!("{path} is gone"))
     }
 
+    /// A text in which the vault's directory has the same name in every run.
+    pub(super) fn without_place(&self, text: String) -> String {
+        match &self.vault {
+            Some(place) => text.replace(&place.path().display().to_string(), "audit.keys"),
+            None => text,
+        }
+    }
+
     /// The log's vault, to read; `None` where it has none.
     pub(super) fn vault(&self, log: LogId) -> Outcome<Option<Vault>> {
         let open = |place: &TempDir| Vault::open(place.path(), log, Access::Read, &Settings::default());
@@ -309,9 +320,28 @@ impl Host {
         before
     }
 
+    /// The files of the key directory, but for the lock.
+    pub(super) fn key_files(&self) -> KeyFiles {
+        let paths = self.machine.files().into_iter();
+        let paths = paths.filter(|path| path.starts_with("audit.keys/") && !path.ends_with("/LOCK"));
+        paths.map(|path| (path.clone(), self.machine.read(&path).unwrap())).collect()
+    }
+
+    /// Puts these in the place of those that are there. The key of sources stays, without which nobody could say what they are: it is made
+    /// once, and may be newer.
+    pub(super) fn put_key_files_back(&self, files: &KeyFiles) {
+        let others =
+            self.key_files().into_iter().filter(|(path, _)| !files.iter().any(|(kept, _)| kept == path));
+        let others = others.filter(|(path, _)| path != "audit.keys/sources.key");
+        for (path, _) in others {
+            self.machine.remove_file(&path);
+        }
+        files.iter().for_each(|(path, content)| self.machine.overwrite(path, content));
+    }
+
     /// What is on the disk, for a comparison of two runs: all of the machine's, and the vault's roots. SQLite draws salts of its own; of
     /// the index, which readers make up with the system's randomness, it is the length.
-    pub(super) fn content(&self) -> Vec<(String, Vec<u8>)> {
+    pub(super) fn content(&self) -> KeyFiles {
         let of_file = |path: String| {
             let content = self.machine.read(&path).unwrap();
             match path.starts_with("audit/index/") {

@@ -6,12 +6,13 @@
 use super::backups::Backup;
 use super::host::Host;
 use super::model::Model;
-use super::observed::{Covers, Whose};
+use super::observed::{Covers, Observed, Whose};
 use super::outcome::{Outcome, must, sound};
 use super::plan::{Plan, RECIPIENT};
+use super::sources;
 use crate::helpers::Rng;
 use bulla::keys::signing::SigningKey;
-use bulla::{Error, ErrorKind, Log, Producer, Receipt, Step};
+use bulla::{Error, ErrorKind, Log, Producer, Receipt, Recovery, Source, Step};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
@@ -43,6 +44,8 @@ pub(super) struct Life {
     pub(super) backup: Option<Backup>,
     /// Whether the log was closed in order, last.
     pub(super) in_order: bool,
+    /// Whether the seal state may be older than the checkpoint, of a key directory that is being restored.
+    pub(super) older_keys: bool,
     pub(super) trace: Trace,
 }
 
@@ -57,6 +60,8 @@ pub(super) struct Session {
     pub(super) troubled: bool,
     /// Whether an error ended it.
     pub(super) failed: bool,
+    /// Where some entries are from.
+    pub(super) source: Option<Source>,
 }
 
 /// How a session ends.
@@ -110,6 +115,7 @@ impl Life {
             orders: 0,
             backup: None,
             in_order: true,
+            older_keys: false,
             trace,
         };
         life.model.note_checkpoint(&life.host)?;
@@ -118,7 +124,8 @@ impl Life {
 
     pub(super) fn say(&self, what: impl Debug, came: impl Debug) {
         let operations = self.host.machine.operations();
-        self.trace.add(format!("{}.{operations} {what:?}: {came:?}", self.sessions));
+        let line = format!("{}.{operations} {what:?}: {came:?}", self.sessions);
+        self.trace.add(self.host.without_place(line));
     }
 
     /// Opens the log, takes steps, and ends.
@@ -130,7 +137,14 @@ impl Life {
         } else if troubled {
             troubled = false;
         }
+        let signed = self.model.signed_entries(&self.host)?;
+        let in_order = self.in_order;
         let Some(log) = self.open(troubled)? else { return Ok(()) };
+        must!(
+            !in_order || log.recovery() == Recovery::default(),
+            "of a log that was closed is left {:?}",
+            log.recovery()
+        );
         let mut session = Session {
             log,
             number: self.sessions,
@@ -138,7 +152,14 @@ impl Life {
             receipts: Vec::new(),
             troubled,
             failed: false,
+            source: None,
         };
+        if self.rng.below(4) == 0 {
+            self.look_at_recovery(&mut session, signed)?;
+        }
+        if self.plan.tiles && self.sessions == 1 && !self.host.stopped() {
+            self.many_frames(&mut session, 247)?;
+        }
         let steps = 1 + self.rng.below(self.plan.steps);
         let trouble_at = (self.rng.below(100) < self.plan.trouble).then(|| self.rng.below(steps));
         for step in 0..steps {
@@ -190,7 +211,10 @@ impl Life {
         ];
         let end = *self.rng.one(&ends);
         if session.failed && !self.host.stopped() {
-            // One that failed must not claim anything any more.
+            // One that failed must not claim anything any more, whether or not the medium is mended.
+            if self.rng.below(2) == 0 {
+                self.host.heal();
+            }
             for step in
                 [Step::Commit, Step::Sync, Step::Checkpoint, Step::Seal, Step::Commit, Step::Checkpoint]
             {
@@ -252,7 +276,7 @@ impl Life {
     }
 
     /// What is left of the host after a crash takes its place. Where the machine did not stop the process ends here.
-    fn crash(&mut self, cut: Option<u64>, may_cut: bool) -> Outcome {
+    pub(super) fn crash(&mut self, cut: Option<u64>, may_cut: bool) -> Outcome {
         let cut = match may_cut && self.rng.below(2) == 0 {
             true => Some(self.rng.next()),
             false => cut,
@@ -269,7 +293,7 @@ impl Life {
             self.model.power_cut();
         }
         self.model.note_checkpoint(&self.host)?;
-        if self.rng.below(2) == 0 {
+        if self.rng.below(2) == 0 && !self.older_keys {
             self.model.verify_unopened(&self.host, &self.whose)?;
         }
         Ok(())
@@ -282,16 +306,25 @@ impl Life {
             self.model.verify_unopened(&self.host, &self.whose)?;
         }
         if self.rng.below(3) == 0 {
-            self.examine(Covers::Everything, false)?;
+            self.examine_closed()?;
         }
         if self.rng.below(3) == 0 {
             // Nothing is left to lose.
             let cut = self.rng.next();
             self.host = self.host.crashed(Some(cut));
             self.say("a power cut after closing", cut);
-            self.examine(Covers::Everything, false)?;
+            self.examine_closed()?;
         }
         Ok(())
+    }
+
+    /// Looks at all of a log that nobody has open.
+    pub(super) fn examine_closed(&mut self) -> Outcome<Observed> {
+        let observed = self.examine(Covers::Everything, false)?;
+        if self.plan.sources {
+            sources::check_closed(&self.host, &observed, self.rng.below(2) == 0)?;
+        }
+        Ok(observed)
     }
 
     /// Opens the log once more where nothing fails, and looks at all of it.
@@ -299,7 +332,7 @@ impl Life {
         self.sessions += 1;
         let Some(log) = self.open(false)? else { return Err("the log does not open".to_owned()) };
         sound("closing at last", log.close())?;
-        self.examine(Covers::Everything, false)?;
+        self.examine_closed()?;
         let cut = self.rng.next();
         self.host = self.host.crashed(Some(cut));
         self.examine(Covers::Everything, false).map(|_| ())

@@ -13,6 +13,7 @@ mod observed;
 mod orders;
 mod outcome;
 mod plan;
+mod sources;
 mod steps;
 
 use crate::crash::for_each;

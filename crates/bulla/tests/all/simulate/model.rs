@@ -25,6 +25,8 @@ pub(super) enum Told {
 #[derive(Debug)]
 pub(super) struct Erasing {
     pub(super) note: String,
+    /// The whole of it, to give it again.
+    pub(super) order: String,
     /// Whom it names, by their places in the list of names.
     pub(super) ordered: Vec<usize>,
     /// Whom of these the log says that it reached.
@@ -42,6 +44,17 @@ pub(super) struct Holding {
     pub(super) by: &'static str,
     pub(super) told: Told,
     pub(super) release: Option<(String, Told)>,
+    /// Whether the number that is held is nobody's any more, whose key a restore lost.
+    pub(super) is_nobodys: bool,
+}
+
+/// Keys that a restore lost.
+#[derive(Debug)]
+pub(super) struct Loss {
+    /// The number of frames that there were.
+    pub(super) frames: u64,
+    /// Whose they were.
+    pub(super) names: Vec<usize>,
 }
 
 /// What a producer was told.
@@ -69,6 +82,7 @@ pub(super) struct Model {
     pub(super) counted: BTreeMap<u64, u64>,
     pub(super) erasures: Vec<Erasing>,
     pub(super) holds: Vec<Holding>,
+    pub(super) losses: Vec<Loss>,
     /// Every checkpoint that anybody could have seen, and its note.
     pub(super) published: BTreeMap<(u64, Hash), Vec<u8>>,
     /// The recipients that `[log]` may have.
@@ -89,6 +103,7 @@ impl Model {
             counted: BTreeMap::new(),
             erasures: Vec::new(),
             holds: Vec::new(),
+            losses: Vec::new(),
             published: BTreeMap::new(),
             recipients: vec![recipients],
             numbers: BTreeMap::new(),
@@ -131,7 +146,7 @@ impl Model {
     /// Whether somebody is held; nothing where that is not known.
     pub(super) fn is_held(&self, name: usize) -> Option<bool> {
         let mut held = Some(false);
-        for hold in self.holds.iter().filter(|hold| hold.name == name) {
+        for hold in self.holds.iter().filter(|hold| hold.name == name && !hold.is_nobodys) {
             match (hold.told, hold.release.as_ref().map(|(_, told)| *told)) {
                 (Told::NotDone, _) | (Told::Done, Some(Told::Done)) => {}
                 (Told::Done, None | Some(Told::NotDone)) => return Some(true),
@@ -155,6 +170,8 @@ impl Model {
 impl Holding {
     /// Whether it may hold somebody.
     pub(super) fn may_hold(&self) -> bool {
-        self.told != Told::NotDone && self.release.as_ref().is_none_or(|(_, told)| *told != Told::Done)
+        !self.is_nobodys
+            && self.told != Told::NotDone
+            && self.release.as_ref().is_none_or(|(_, told)| *told != Told::Done)
     }
 }

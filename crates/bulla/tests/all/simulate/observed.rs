@@ -8,7 +8,7 @@ use crate::crash::world::OpenWrap;
 use bulla::event::Event;
 use bulla::proof::{ConsistencyProof, Proof};
 use bulla::{
-    FindingKind, Hash, LogId, LoggedEvent, Query, Reader, Severity, SignedNote, VerifierKey, Verify,
+    Finding, FindingKind, Hash, LogId, LoggedEvent, Query, Reader, Severity, SignedNote, VerifierKey, Verify,
 };
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::{Checkpoint, Frontier, tile, tree};
@@ -45,6 +45,8 @@ pub(super) struct Observed {
     /// In the order of their numbers.
     pub(super) entries: Vec<Seen>,
     pub(super) size: u64,
+    /// Entries that came without what is personal, since keys are lost.
+    lost: u64,
     events: Vec<LoggedEvent>,
     published: Vec<(u64, Hash, Vec<u8>)>,
 }
@@ -89,6 +91,12 @@ impl Model {
         }
     }
 
+    /// How many entries the checkpoint covers.
+    pub(super) fn signed_entries(&self, host: &Host) -> Outcome<u64> {
+        let frames = self.frames(host, checkpoint(host)?.0.size)?;
+        Ok(frames.iter().map(|frame| frame.entries).sum())
+    }
+
     pub(super) fn reader(&self, host: &Host, whose: &Whose) -> Outcome<Reader> {
         let reader = sound("opening to read", Reader::open_store(host.log()))?;
         let reader = reader.key(whose.key.clone()).identity(Arc::new(OpenWrap)).threads(1);
@@ -129,11 +137,12 @@ impl Model {
         must!(frame_of.next().is_none(), "frames have more entries than there are");
         must!(read.entries == entries.len() as u64 && read.tree_size == size, "it says {read:?}");
         let withheld = entries.iter().filter(|entry| !entry.whole).count() as u64;
+        let lost = withheld.saturating_sub(read.withheld.erased);
         must!(
-            read.withheld.erased == withheld && read.withheld.total() == withheld,
+            read.withheld.key_lost == lost && read.withheld.not_given == 0,
             "{withheld} are withheld: {read:?}"
         );
-        must!(read.undecided == 0, "{read:?}");
+        must!((lost == 0 || !self.losses.is_empty()) && read.undecided == 0, "{read:?}");
         let mut events = Vec::new();
         sound(
             "reading events",
@@ -146,7 +155,7 @@ impl Model {
         must!(told == events.len(), "{told} events are signed, {} are told", events.len());
         let published =
             self.published.iter().map(|((size, root), note)| (*size, *root, note.clone())).collect();
-        Ok(Observed { entries, size, events, published })
+        Ok(Observed { entries, size, lost, events, published })
     }
 
     /// Holds what a log has against what was promised, and learns from it what became of what ended in an error.
@@ -273,8 +282,9 @@ impl Model {
             let made = self.made(*id);
             let of_entry = |names: &[usize]| names.iter().any(|name| made.subjects().contains(name));
             let by = erased.iter().find(|(event, names)| event > frame && of_entry(names));
+            let lost = self.losses.iter().any(|loss| loss.frames > *frame && of_entry(&loss.names));
             must!(
-                by.is_some() != *whole,
+                (by.is_some() || lost) != *whole,
                 "{id:?} of {:?} in frame {frame} is {}, erasures are {erased:?}",
                 made.subjects(),
                 if *whole { "whole" } else { "withheld" }
@@ -314,7 +324,11 @@ impl Model {
             None => verify,
         };
         let report = sound("verifying", verify.run())?;
-        must!(report.ok && report.anchored, "verify: {:#?}", report.findings);
+        let is_loss = |finding: &&Finding| finding.kind == FindingKind::KeyLost && !self.losses.is_empty();
+        let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+        let other = violations.clone().find(|finding| !is_loss(finding));
+        must!(other.is_none() && report.anchored, "verify: {:#?}", report.findings);
+        must!(report.ok == (violations.count() == 0), "verify: {:#?}", report.findings);
         must!(
             covers == Covers::SoFar || report.pending == 0,
             "verify: {} frames are pending",
@@ -322,17 +336,19 @@ impl Model {
         );
         // The index is synced when it is done with.
         let allowed = [FindingKind::Abandoned, FindingKind::UnknownFile, FindingKind::IndexDamaged];
-        let strange = report.findings.iter().find(|finding| !allowed.contains(&finding.kind));
+        let strange =
+            report.findings.iter().find(|finding| !allowed.contains(&finding.kind) && !is_loss(finding));
         must!(covers == Covers::SoFar || strange.is_none(), "verify: {strange:?}");
         must!(report.entries == observed.entries.len() as u64, "verify counts {} entries", report.entries);
         must!(report.tree_size == observed.size, "verify counts {} frames", report.tree_size);
         let withheld = observed.entries.iter().filter(|entry| !entry.whole).count() as u64;
         must!(
-            report.erased.is_none_or(|erased| erased == withheld),
+            report.erased.is_none_or(|erased| erased + observed.lost == withheld),
             "verify counts {:?} as erased",
             report.erased
         );
-        must!(report.erased.is_some() || covers == Covers::SoFar, "verify cannot tell who is erased");
+        let can_tell = report.erased.is_some() || covers == Covers::SoFar || !self.losses.is_empty();
+        must!(can_tell, "verify cannot tell who is erased");
         Ok(())
     }
 
@@ -363,6 +379,10 @@ impl Model {
         observed: &Observed,
         (number, name): (u64, usize),
     ) -> Outcome {
+        if !self.losses.is_empty() {
+            // Of some entries nobody can tell any more.
+            return Ok(());
+        }
         let reader = self.reader(host, whose)?;
         let asked = |query: &Query| {
             let mut found = Vec::new();

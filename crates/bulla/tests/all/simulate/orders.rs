@@ -56,7 +56,8 @@ impl Life {
                 let unknown =
                     names.iter().zip(&known).filter(|(_, known)| !**known).map(|(name, _)| NAMES[*name]);
                 must!(
-                    erasure.unknown == unknown.collect::<Vec<_>>() && !erasure.keys_lost,
+                    erasure.unknown == unknown.collect::<Vec<_>>()
+                        && (!erasure.keys_lost || !self.model.losses.is_empty()),
                     "{known:?} {erasure:?}"
                 );
                 told = Told::Done;
@@ -77,7 +78,25 @@ impl Life {
         if let Some((_, numbers)) = &event {
             self.model.erased_numbers.extend(numbers);
         }
-        self.model.erasures.push(Erasing { note, ordered: names, names: reached, told, event });
+        let order = order.render();
+        self.model.erasures.push(Erasing { note, order, ordered: names, names: reached, told, event });
+        Ok(())
+    }
+
+    /// Gives an order again that was carried out: it is told of, and not carried out a second time.
+    pub(super) fn erase_again(&mut self, session: &mut Session) -> Outcome {
+        let done = self.model.erasures.iter().filter(|erasing| erasing.event.is_some()).collect::<Vec<_>>();
+        if done.is_empty() {
+            return Ok(());
+        }
+        let which = self.rng.below(done.len() as u64) as usize;
+        let (order, event) =
+            (sound("an order", ErasureOrder::parse(&done[which].order))?, done[which].event.clone());
+        let again = session.log.erase(&order);
+        if let Some(again) = self.came(session, "erase again", again)? {
+            let told = Some((again.frame, again.numbers.clone()));
+            must!(again.before && told == event, "an order that was carried out, {event:?}, is {again:?}");
+        }
         Ok(())
     }
 
@@ -109,7 +128,7 @@ impl Life {
             }
         };
         let note = order.note().to_owned();
-        self.model.holds.push(Holding { note, name, by, told, release: None });
+        self.model.holds.push(Holding { note, name, by, told, release: None, is_nobodys: false });
         Ok(())
     }
 

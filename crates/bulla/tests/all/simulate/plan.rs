@@ -38,6 +38,10 @@ pub(super) struct Plan {
     pub(super) burst: u64,
     /// See [`super::entries::Made::new`].
     pub(super) payload: u64,
+    /// Whether some entries are from a source.
+    pub(super) sources: bool,
+    /// Whether the first session makes nearly as many frames as a tile has leaves.
+    pub(super) tiles: bool,
     heartbeat: bool,
     common: bool,
     sha3: bool,
@@ -52,12 +56,14 @@ impl Plan {
         Plan {
             vault: rng.below(4) > 0,
             durability: *rng.one(&[Mode::Group, Mode::Group, Mode::Interval, Mode::Os]),
-            sessions: 1 + rng.below(4),
-            steps: *rng.one(&[15, 40, 80]),
+            sessions: 1 + rng.below(6),
+            steps: *rng.one(&[10, 25, 60]),
             trouble: *rng.one(&[0, 40, 70, 90]),
             producers: 1 + rng.below(3),
             burst: *rng.one(&[1, 4, 12]),
             payload: *rng.one(&[8, 200, 1500]),
+            sources: rng.below(3) == 0,
+            tiles: rng.below(16) == 0,
             heartbeat: rng.below(3) == 0,
             common: rng.below(2) == 0,
             sha3: rng.below(4) == 0,

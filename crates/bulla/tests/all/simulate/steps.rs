@@ -4,6 +4,7 @@ use super::entries::Id;
 use super::life::{Life, Session, may_pass};
 use super::observed::{Covers, Observed};
 use super::outcome::{Outcome, must, sound};
+use super::sources::{self, SOURCE, place};
 use bulla::Step;
 use bulla_testkit::fault::Fault;
 use std::fmt::Debug;
@@ -13,42 +14,45 @@ impl Life {
     /// Something is to fail from now on.
     pub(super) fn trouble(&mut self) {
         let next = self.host.machine.operations();
-        match self.rng.below(12) {
-            0..=4 => {
-                for _ in 0..=self.rng.below(2) {
-                    let (at, fault) = (next + self.rng.below(60), *self.rng.one(&Fault::ALL));
+        let within = *self.rng.one(&[8, 25, 60]);
+        match self.rng.below(14) {
+            0..=6 => {
+                for _ in 0..=self.rng.below(3) {
+                    let (at, fault) = (next + self.rng.below(within), *self.rng.one(&Fault::ALL));
                     self.host.machine.fail_at(at, fault);
                     self.say("fail at", (at, fault));
                 }
             }
-            5 | 6 => {
-                let (at, fault) = (next + self.rng.below(60), *self.rng.one(&Fault::ALL));
+            7 | 8 => {
+                let (at, fault) = (next + self.rng.below(within), *self.rng.one(&Fault::ALL));
                 self.host.machine.fail_from(at, fault);
                 self.say("fail from", (at, fault));
             }
-            7 => {
-                let used = self
-                    .host
-                    .machine
-                    .files()
-                    .iter()
-                    .map(|path| self.host.machine.read(path).unwrap().len())
-                    .sum::<usize>();
-                let space = used as u64 + self.rng.below(20_000);
+            9 => {
+                let machine = &self.host.machine;
+                let lengths =
+                    machine.files().into_iter().filter_map(|path| machine.read(&path)).map(|file| file.len());
+                let space = lengths.sum::<usize>() as u64 + self.rng.below(20_000);
                 self.host.machine.limit_space(space);
                 self.say("limit space", space);
             }
-            8 => {
+            10 => {
                 let (after, count) = (self.rng.below(20), 1 + self.rng.below(3));
                 self.host.fail_random(after, count);
                 self.say("fail randomness", (after, count));
             }
-            _ => {
-                let moments = self.rng.below(90);
-                self.host.stop_in(moments);
-                self.say("stop in", moments);
-            }
+            _ => return self.stop(2 * within),
         }
+        if self.rng.below(3) == 0 {
+            self.stop(within);
+        }
+    }
+
+    /// The machine stops within so many moments.
+    fn stop(&mut self, within: u64) {
+        let moments = self.rng.below(within);
+        self.host.stop_in(moments);
+        self.say("stop in", moments);
     }
 
     pub(super) fn step(&mut self, session: &mut Session) -> Outcome {
@@ -71,7 +75,8 @@ impl Life {
                 let done = session.log.rotate().map(|_| ());
                 self.came(session, "rotate", done).map(|_| ())
             }
-            80..=84 => self.erase(session),
+            80..=83 => self.erase(session),
+            84 => self.erase_again(session),
             85..=87 => self.hold(session),
             88..=89 => self.release(session),
             90..=91 => self.configure(session),
@@ -124,7 +129,25 @@ impl Life {
         self.came(session, step, done).map(|_| ())
     }
 
+    /// As many frames, committed together.
+    pub(super) fn many_frames(&mut self, session: &mut Session, frames: u64) -> Outcome {
+        for _ in 0..frames {
+            self.append(session)?;
+            self.engine_step(session, Step::Linger)?;
+            self.engine_step(session, Step::Seal)?;
+        }
+        self.engine_step(session, Step::Commit)
+    }
+
     pub(super) fn append(&mut self, session: &mut Session) -> Outcome {
+        if self.plan.sources && session.source.is_none() {
+            let label = format!("session {}", session.number);
+            let source = session.log.source(SOURCE, label.as_bytes());
+            session.source = self.came(session, "source", source.map(Some))?.flatten();
+            if session.source.is_none() {
+                return Ok(());
+            }
+        }
         let which = self.rng.below(self.plan.producers) as usize;
         if which >= session.producers.len() {
             let number = self.model.producers.len() as u64;
@@ -144,7 +167,11 @@ impl Life {
             let index = self.model.promise(number).appended;
             let made = self.model.made(Id { producer: number, index });
             // It is accepted or not: one that failed is not in the log, or else it would come a second time.
-            let appended = session.producers[which].0.try_append(&made.entry());
+            let (producer, entry) = (&mut session.producers[which].0, made.entry());
+            let appended = match (&session.source, place(made.id())) {
+                (Some(source), Some(place)) => producer.try_append_from(&entry, source, &place),
+                _ => producer.try_append(&entry),
+            };
             if appended.is_err() || done + 1 == count {
                 let what = format!("append {} of p{number}", done + 1);
                 if self.came(session, what, appended)?.is_none() {
@@ -236,7 +263,28 @@ impl Life {
         if self.host.stopped() || session.failed {
             return Ok(());
         }
-        self.examine(covers, session.troubled).map(|_| ())
+        let observed = self.examine(covers, session.troubled)?;
+        if let (Covers::Everything, true) = (covers, self.plan.sources) {
+            let states = session.log.sources();
+            if let Some(states) = self.came(session, "sources", states)? {
+                sources::check(&observed, &states)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What opening said that it adopted is what there is more by then than a checkpoint covered before: so many entries.
+    pub(super) fn look_at_recovery(&mut self, session: &mut Session, signed: u64) -> Outcome {
+        let told = session.log.recovery().entries;
+        if !self.flush(session)? || self.host.stopped() {
+            return Ok(());
+        }
+        let found = self.examine(Covers::Everything, session.troubled)?.entries.len() as u64;
+        must!(
+            found == signed + told,
+            "{signed} entries were signed, opening adopted {told}, {found} are there"
+        );
+        Ok(())
     }
 
     /// Reads the log, verifies it, and holds it against the model.
