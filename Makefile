@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-follow bench-proxy torture sweep fuzz corpus interop interop-follow interop-proxy spark vectors setup clean
+.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -100,13 +100,21 @@ bench-follow:
 	cargo build --quiet --release --package bulla-cli
 	python3 -B scripts/bench-follow.py target/release/bulla $(or $(INPUT),vectors/access/access.log)
 
-# Of the first five that follow, all but the suites of others are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
+# Of the first six that follow, all but the suites of others are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
 
 ## The SIGKILL loops: a thousand rounds of the engine's and the vault's, two thousand of following.
 torture: setup
 	cargo test --workspace --no-run
 	BULLA_TORTURE_ROUNDS=2000 BULLA_TEST_LIMIT=86400 scripts/record.sh torture-follow cargo test -p bulla-cli --test all -- follow::killed_anywhere --nocapture
 	BULLA_TORTURE_ROUNDS=1000 BULLA_TEST_LIMIT=86400 scripts/record.sh torture cargo test --workspace --test all -- crash::kill kill::what_was_told --nocapture
+
+## The simulator on so many seeds, from SEED_FROM on, of which `make test` has the first thousand. A night has half a million:
+## `make simulate SEEDS=500000 SEED_FROM=10000`. One alone, with all that happens: `BULLA_SIMULATE_SEED=n cargo test -p bulla --test all -- simulate::seeds --nocapture`.
+SEEDS ?= 10000
+SEED_FROM ?= 0
+simulate: setup
+	cargo test --package bulla --test all --no-run
+	BULLA_SIMULATE_SEEDS=$(SEEDS) BULLA_SIMULATE_FROM=$(SEED_FROM) BULLA_TEST_LIMIT=86400 scripts/record.sh simulate cargo test --package bulla --test all -- simulate:: --nocapture
 
 ## All tests, with every damaged byte at every level, and every crash point in every way that a disk may keep it.
 sweep: setup

@@ -31,6 +31,7 @@ mod panics;
 mod reader;
 mod register;
 mod second_reader;
+mod simulate;
 mod socket;
 mod sources;
 mod staging_model;

@@ -12,14 +12,14 @@ mod points;
 mod scenario;
 mod settings;
 mod tamper;
-mod world;
+pub(crate) mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs `check` on every item, on all processors, and fails with the first failure that is found.
-fn for_each<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<(), String> + Sync) {
+pub(crate) fn for_each<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<(), String> + Sync) {
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     let work = || {

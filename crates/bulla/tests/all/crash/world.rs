@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A result whose error says what must hold and does not.
-pub(super) type Outcome<T = ()> = Result<T, String>;
+pub(crate) type Outcome<T = ()> = Result<T, String>;
 
 /// Fails with a message unless a condition holds.
 macro_rules! must {
@@ -27,7 +27,7 @@ macro_rules! must {
         }
     };
 }
-pub(super) use must;
+pub(crate) use must;
 
 /// A clock that goes on by a millisecond whenever it is asked, and on which waiting takes no time.
 struct SimulatedClock(AtomicI64);
@@ -55,7 +55,7 @@ type Used = HashSet<([u8; 32], u64)>;
 
 /// AES-256-GCM that remembers every key and nonce it was used with: none may come twice, in any future of a log.
 #[derive(Clone, Default)]
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     used: Arc<Mutex<Used>>,
     repeated: Arc<Mutex<Vec<u64>>>,
 }
@@ -67,7 +67,7 @@ impl Recorder {
         Recorder { used: Arc::new(Mutex::new(used)), repeated: Arc::default() }
     }
 
-    fn check(&self) -> Outcome {
+    pub(crate) fn check(&self) -> Outcome {
         let repeated = self.repeated.lock().expect("nothing panics here");
         must!(repeated.is_empty(), "a key and nonce were used twice, for frames {repeated:?}");
         Ok(())
@@ -97,7 +97,7 @@ impl Cipher for Recorder {
 }
 
 /// Wraps keys without any secrecy, fast and always the same.
-pub(super) struct OpenWrap;
+pub(crate) struct OpenWrap;
 
 impl KeyWrap for OpenWrap {
     fn wrap(&self, _: &[String], key: &[u8; 32], _: Duration) -> bulla::Result<Vec<u8>> {

@@ -1,0 +1,381 @@
+//! The host that a simulated log lies on: a machine that loses what was not synced and fails on request, its clock and randomness,
+//! and a real directory for the vault, whose files SQLite opens itself.
+//!
+//! - The machine stops at a moment: an operation on a file, or a draw of randomness, which the vault makes between its own writes.
+//!   What is on the disk then is taken down at that moment, the vault's files too.
+//! - What the vault has committed is synced: a copy of its files is what a crash leaves of them. What a disk may keep of a transaction
+//!   that is under way, and of a root that is being replaced, the tests of `bulla-vault` have.
+
+use super::outcome::Outcome;
+use crate::crash::world::{OpenWrap, Recorder};
+use crate::erase::world::copy_into;
+use crate::helpers::Rng;
+use crate::workshop::{Operation, Watch, Watched};
+use bulla::environment::{Clock, Environment, Interrupt, Random};
+use bulla::store::{FileSystem, Item, Lock, Store, StoreFile};
+use bulla::{Error, LogId};
+use bulla_testkit::fault::{FaultStore, Faults};
+use bulla_vault::{Access, Settings, Vault};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A clock that goes on by a millisecond whenever it is asked, on which waiting takes no time, and which somebody sets.
+pub(super) struct HostClock(AtomicI64);
+
+impl HostClock {
+    /// Nanoseconds since the epoch at which a simulation begins.
+    pub(super) const START: i64 = 1_700_000_000_000_000_000;
+
+    pub(super) fn new() -> Self {
+        HostClock(AtomicI64::new(Self::START))
+    }
+
+    /// Puts it forward, or back.
+    pub(super) fn jump(&self, by: i64) {
+        self.0.fetch_add(by, Ordering::Relaxed);
+    }
+}
+
+impl Clock for HostClock {
+    fn now(&self) -> i64 {
+        self.0.fetch_add(1_000_000, Ordering::Relaxed)
+    }
+
+    fn wait(&self, _: Duration, _: &Interrupt) {}
+}
+
+/// When the machine is to stop, and what its vault was then.
+#[derive(Debug)]
+struct Moments {
+    machine: Faults,
+    vault: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// So many moments pass before the machine stops.
+    stop_in: Option<u64>,
+    /// So many draws of randomness succeed before so many fail.
+    random_fails: Option<(u64, u64)>,
+    /// Whether it stopped between two operations on its own files. At one of these it stops by itself, and that may be done in part.
+    stopped: bool,
+    image: Option<TempDir>,
+}
+
+impl Moments {
+    /// Another moment. True where the machine stops at it.
+    fn pass(&self, state: &mut State) -> bool {
+        match state.stop_in {
+            Some(0) => {
+                state.stop_in = None;
+                state.image = self.vault.as_deref().map(copied);
+                self.machine.stop_at(self.machine.operations());
+                true
+            }
+            Some(left) => {
+                state.stop_in = Some(left - 1);
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn before_operation(&self) -> io::Result<()> {
+        let mut state = self.state.lock().expect("nothing panics here");
+        self.pass(&mut state);
+        if state.stopped { Err(io::Error::other("the machine stopped")) } else { Ok(()) }
+    }
+
+    /// Whether a draw of randomness fails.
+    fn draw_fails(&self) -> bool {
+        let mut state = self.state.lock().expect("nothing panics here");
+        state.stopped |= self.pass(&mut state);
+        let fails = match &mut state.random_fails {
+            Some((0, 0)) | None => false,
+            Some((0, left)) => {
+                *left -= 1;
+                true
+            }
+            Some((before, _)) => {
+                *before -= 1;
+                false
+            }
+        };
+        fails || state.stopped || self.machine.stopped()
+    }
+
+    fn stopped(&self) -> bool {
+        self.state.lock().expect("nothing panics here").stopped || self.machine.stopped()
+    }
+}
+
+impl Watch for Moments {
+    fn before(&self, _: Operation, _: &str) -> io::Result<()> {
+        self.before_operation()
+    }
+
+    fn before_sync_directory(&self, _: &str) -> io::Result<()> {
+        self.before_operation()
+    }
+}
+
+/// Random bytes from a seed, and none once the machine has stopped.
+struct SeededRandom {
+    rng: Mutex<Rng>,
+    moments: Arc<Moments>,
+}
+
+impl Random for SeededRandom {
+    fn fill(&self, bytes: &mut [u8]) -> bulla::Result<()> {
+        if self.moments.draw_fails() {
+            return Err(Error::unavailable("the simulated machine gives no randomness"));
+        }
+        let mut rng = self.rng.lock().expect("nothing panics here");
+        bytes.fill_with(|| (rng.next() >> 32) as u8);
+        Ok(())
+    }
+}
+
+/// The key directory: its files are the machine's, its vault lies in a real directory.
+#[derive(Debug)]
+struct KeyStore {
+    files: FaultStore,
+    vault: FileSystem,
+}
+
+impl Store for KeyStore {
+    fn create(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        self.files.create(path)
+    }
+
+    fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        self.files.open(path)
+    }
+
+    fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        self.files.open_write(path)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.files.remove(path)
+    }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<Item>> {
+        self.files.list(directory)
+    }
+
+    fn create_directory(&self, path: &str) -> io::Result<()> {
+        self.files.create_directory(path)
+    }
+
+    fn remove_directory(&self, path: &str) -> io::Result<()> {
+        self.files.remove_directory(path)
+    }
+
+    fn sync_directory(&self, path: &str) -> io::Result<()> {
+        self.files.sync_directory(path)
+    }
+
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
+        self.files.lock(path)
+    }
+
+    fn is_locked(&self, path: &str) -> io::Result<bool> {
+        self.files.is_locked(path)
+    }
+
+    fn directory(&self) -> Option<&FileSystem> {
+        Some(&self.vault)
+    }
+
+    fn describe(&self, path: &str) -> String {
+        self.files.describe(path)
+    }
+}
+
+/// Paths on the machine, and what is there.
+pub(super) type KeyFiles = Vec<(String, Vec<u8>)>;
+
+/// See the module.
+pub(super) struct Host {
+    pub(super) machine: Faults,
+    pub(super) clock: Arc<HostClock>,
+    /// What the vault lies in, and its roots; of a log with a vault.
+    vault: Option<TempDir>,
+    moments: Arc<Moments>,
+}
+
+impl Host {
+    /// One with an empty disk.
+    pub(super) fn new(with_vault: bool) -> Self {
+        Self::of(Faults::new(), Arc::new(HostClock::new()), with_vault.then(place))
+    }
+
+    fn of(machine: Faults, clock: Arc<HostClock>, vault: Option<TempDir>) -> Self {
+        let path = vault.as_ref().map(|place| place.path().to_owned());
+        let moments = Moments { machine: machine.clone(), vault: path, state: Mutex::default() };
+        Host { machine, clock, vault, moments: Arc::new(moments) }
+    }
+
+    /// What a crash leaves now, or left when the machine stopped: `None` is the death of the process, a seed a power cut.
+    pub(super) fn crashed(&self, cut: Option<u64>) -> Self {
+        let machine = match cut {
+            None => self.machine.kill(),
+            Some(seed) => self.machine.crash(seed),
+        };
+        let image = self.moments.state.lock().expect("nothing panics here").image.take();
+        let vault = self.vault.as_ref().map(|place| image.unwrap_or_else(|| copied(place.path())));
+        Self::of(machine, self.clock.clone(), vault)
+    }
+
+    /// The machine stops after so many moments from now.
+    pub(super) fn stop_in(&self, moments: u64) {
+        self.moments.state.lock().expect("nothing panics here").stop_in = Some(moments);
+    }
+
+    /// Of the draws of randomness from now on, some fail after some that succeed.
+    pub(super) fn fail_random(&self, after: u64, count: u64) {
+        self.moments.state.lock().expect("nothing panics here").random_fails = Some((after, count));
+    }
+
+    /// Whether the machine stopped.
+    pub(super) fn stopped(&self) -> bool {
+        self.moments.stopped()
+    }
+
+    /// Withdraws every fault that is still to come, and the stop.
+    pub(super) fn heal(&self) {
+        self.machine.heal();
+        *self.moments.state.lock().expect("nothing panics here") = State::default();
+    }
+
+    /// The log's store.
+    pub(super) fn log(&self) -> Arc<dyn Store> {
+        self.watched(Arc::new(self.machine.store("audit")))
+    }
+
+    /// The key directory's.
+    pub(super) fn keys(&self) -> Arc<dyn Store> {
+        let files = self.machine.store("audit.keys");
+        match &self.vault {
+            Some(place) => self.watched(Arc::new(KeyStore { files, vault: FileSystem::new(place.path()) })),
+            None => self.watched(Arc::new(files)),
+        }
+    }
+
+    fn watched(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(Watched { store, watch: self.moments.clone() })
+    }
+
+    pub(super) fn environment(&self, seed: u64, recorder: &Recorder) -> Environment {
+        let random = SeededRandom { rng: Mutex::new(Rng(seed)), moments: self.moments.clone() };
+        Environment {
+            clock: self.clock.clone(),
+            random: Arc::new(random),
+            cipher: Arc::new(recorder.clone()),
+            key_wrap: Arc::new(OpenWrap),
+            subjects: None,
+            trying_again: None,
+        }
+    }
+
+    /// A file's content as reads see it.
+    pub(super) fn read(&self, path: &str) -> Outcome<Vec<u8>> {
+        self.machine.read(path).ok_or_else(|| format!("{path} is gone"))
+    }
+
+    /// A text in which the vault's directory has the same name in every run.
+    pub(super) fn without_place(&self, text: String) -> String {
+        match &self.vault {
+            Some(place) => text.replace(&place.path().display().to_string(), "audit.keys"),
+            None => text,
+        }
+    }
+
+    /// The log's vault, to read; `None` where it has none.
+    pub(super) fn vault(&self, log: LogId) -> Outcome<Option<Vault>> {
+        let open = |place: &TempDir| Vault::open(place.path(), log, Access::Read, &Settings::default());
+        self.vault.as_ref().map(open).transpose().map_err(|error| format!("opening the vault: {error}"))
+    }
+
+    /// A copy of the vault, which nobody has open to write.
+    pub(super) fn vault_copy(&self) -> Option<TempDir> {
+        self.vault.as_ref().map(|place| copied(place.path()))
+    }
+
+    /// Puts a copy of the vault in the place of what is there, and returns that.
+    pub(super) fn put_vault_back(&mut self, backup: TempDir) -> Option<TempDir> {
+        let machine = self.machine.clone();
+        let before = self.vault.take();
+        *self = Self::of(machine, self.clock.clone(), Some(backup));
+        before
+    }
+
+    /// The files of the key directory, but for the lock.
+    pub(super) fn key_files(&self) -> KeyFiles {
+        let paths = self.machine.files().into_iter();
+        let paths = paths.filter(|path| path.starts_with("audit.keys/") && !path.ends_with("/LOCK"));
+        paths.map(|path| (path.clone(), self.machine.read(&path).unwrap())).collect()
+    }
+
+    /// Puts these in the place of those that are there. The key of sources stays, without which nobody could say what they are: it is made
+    /// once, and may be newer.
+    pub(super) fn put_key_files_back(&self, files: &KeyFiles) {
+        let others =
+            self.key_files().into_iter().filter(|(path, _)| !files.iter().any(|(kept, _)| kept == path));
+        let others = others.filter(|(path, _)| path != "audit.keys/sources.key");
+        for (path, _) in others {
+            self.machine.remove_file(&path);
+        }
+        files.iter().for_each(|(path, content)| self.machine.overwrite(path, content));
+    }
+
+    /// What is on the disk, for a comparison of two runs: all of the machine's, and the vault's roots. SQLite draws salts of its own; of
+    /// the index, which readers make up with the system's randomness, it is the length.
+    pub(super) fn content(&self) -> KeyFiles {
+        let of_file = |path: String| {
+            let content = self.machine.read(&path).unwrap();
+            match path.starts_with("audit/index/") {
+                true => (path, content.len().to_le_bytes().to_vec()),
+                false => (path, content),
+            }
+        };
+        let mut content = self.machine.files().into_iter().map(of_file).collect::<Vec<_>>();
+        if let Some(place) = &self.vault {
+            let mut roots = std::fs::read_dir(place.path().join("roots")).unwrap();
+            let mut names = Vec::new();
+            while let Some(Ok(item)) = roots.next() {
+                names.push(item.path());
+            }
+            names.sort();
+            content.extend(names.into_iter().map(|path| {
+                (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap())
+            }));
+        }
+        content
+    }
+}
+
+/// A directory, in memory where the system has one for that: a vault syncs whatever it commits.
+fn place() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory).ok() } else { None };
+    made.unwrap_or_else(|| tempfile::tempdir().unwrap())
+}
+
+/// A copy of a vault and its roots. The memory that processes share is none of what a crash leaves.
+fn copied(from: &Path) -> TempDir {
+    let to = place();
+    copy_into(from, to.path());
+    let _ = std::fs::remove_file(to.path().join("vault/vault.db-shm"));
+    to
+}

@@ -1,0 +1,345 @@
+//! A life of a log: all of it follows from a seed.
+//!
+//! Sessions open the log, take steps, and end: in order, by the death of the process, by a power cut, or by what fails. After each the
+//! disk is what it is, and the next session goes on from that.
+
+use super::backups::Backup;
+use super::host::Host;
+use super::model::Model;
+use super::observed::{Covers, Observed, Whose};
+use super::outcome::{Outcome, must, sound};
+use super::plan::{Plan, RECIPIENT};
+use super::sources;
+use crate::helpers::Rng;
+use bulla::keys::signing::SigningKey;
+use bulla::{Error, ErrorKind, Log, Producer, Receipt, Recovery, Source, Step};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+/// What was done, a line each: kept by whoever has the simulation run, so that a panic leaves it.
+#[derive(Clone, Default)]
+pub(super) struct Trace(Arc<Mutex<Vec<String>>>);
+
+impl Trace {
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, line: String) {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
+    }
+}
+
+/// See the module.
+pub(super) struct Life {
+    pub(super) rng: Rng,
+    pub(super) plan: Plan,
+    pub(super) host: Host,
+    pub(super) model: Model,
+    pub(super) whose: Whose,
+    /// Of a log with a vault.
+    pub(super) erasure_key: Option<Arc<SigningKey>>,
+    pub(super) sessions: u64,
+    pub(super) orders: u64,
+    pub(super) backup: Option<Backup>,
+    /// Whether the log was closed in order, last.
+    pub(super) in_order: bool,
+    /// Whether the seal state may be older than the checkpoint, of a key directory that is being restored.
+    pub(super) older_keys: bool,
+    pub(super) trace: Trace,
+}
+
+/// A log that is open.
+pub(super) struct Session {
+    pub(super) log: Log,
+    pub(super) number: u64,
+    pub(super) producers: Vec<(Producer, u64)>,
+    /// A receipt, of which producer, and how many entries of that it covers from the first on.
+    pub(super) receipts: Vec<(Receipt, u64, u64)>,
+    /// Whether anything was to fail since the log was opened: only then may something.
+    pub(super) troubled: bool,
+    /// Whether an error ended it.
+    pub(super) failed: bool,
+    /// Where some entries are from.
+    pub(super) source: Option<Source>,
+}
+
+/// How a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Close,
+    Drop,
+    Kill,
+    PowerCut,
+}
+
+impl Life {
+    /// Makes a log and lives through it; what does not hold ends it.
+    pub(super) fn live(seed: u64, trace: &Trace) -> Outcome<Life> {
+        let mut life = Self::begin(seed, trace)?;
+        for _ in 0..life.plan.sessions {
+            life.session()?;
+            life.between_sessions()?;
+        }
+        life.end()?;
+        Ok(life)
+    }
+
+    fn begin(seed: u64, trace: &Trace) -> Outcome<Life> {
+        let mut rng = Rng(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ 0x1405_7b7e_f767_814f);
+        let plan = Plan::draw(&mut rng);
+        trace.add(format!("{plan:?}"));
+        let host = Host::new(plan.vault);
+        let model = Model::new(seed, plan.payload, vec![RECIPIENT.to_owned()]);
+        let environment = host.environment(rng.next(), &model.recorder);
+        let created = plan.init().create_in(&*host.log(), &*host.keys(), &environment);
+        let created = sound("making a log", created)?;
+        let text = |path: &str| host.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let erasure_key = match plan.vault {
+            true => {
+                Some(Arc::new(sound("the erasure key", SigningKey::parse(&text("audit.keys/erasure.key")?))?))
+            }
+            false => None,
+        };
+        let seal_key = text("audit.keys/seal.key")?;
+        let whose = Whose { key: created.verifier_key, id: created.id, seal_key, has_vault: plan.vault };
+        let trace = trace.clone();
+        let mut life = Life {
+            rng,
+            plan,
+            host,
+            model,
+            whose,
+            erasure_key,
+            sessions: 0,
+            orders: 0,
+            backup: None,
+            in_order: true,
+            older_keys: false,
+            trace,
+        };
+        life.model.note_checkpoint(&life.host)?;
+        Ok(life)
+    }
+
+    pub(super) fn say(&self, what: impl Debug, came: impl Debug) {
+        let operations = self.host.machine.operations();
+        let line = format!("{}.{operations} {what:?}: {came:?}", self.sessions);
+        self.trace.add(self.host.without_place(line));
+    }
+
+    /// Opens the log, takes steps, and ends.
+    fn session(&mut self) -> Outcome {
+        self.sessions += 1;
+        let mut troubled = self.rng.below(100) < self.plan.trouble;
+        if troubled && self.rng.below(2) == 0 {
+            self.trouble();
+        } else if troubled {
+            troubled = false;
+        }
+        let signed = self.model.signed_entries(&self.host)?;
+        let in_order = self.in_order;
+        let Some(log) = self.open(troubled)? else { return Ok(()) };
+        must!(
+            !in_order || log.recovery() == Recovery::default(),
+            "of a log that was closed is left {:?}",
+            log.recovery()
+        );
+        let mut session = Session {
+            log,
+            number: self.sessions,
+            producers: Vec::new(),
+            receipts: Vec::new(),
+            troubled,
+            failed: false,
+            source: None,
+        };
+        if self.rng.below(4) == 0 {
+            self.look_at_recovery(&mut session, signed)?;
+        }
+        if self.plan.tiles && self.sessions == 1 && !self.host.stopped() {
+            self.many_frames(&mut session, 247)?;
+        }
+        let steps = 1 + self.rng.below(self.plan.steps);
+        let trouble_at = (self.rng.below(100) < self.plan.trouble).then(|| self.rng.below(steps));
+        for step in 0..steps {
+            if trouble_at == Some(step) && !session.troubled {
+                session.troubled = true;
+                self.trouble();
+            }
+            self.step(&mut session)?;
+            self.poll(&mut session)?;
+            if self.host.stopped() || session.failed {
+                break;
+            }
+        }
+        self.finish(session)
+    }
+
+    /// Opens the log; nothing where that fails, as it may where it is `troubled`.
+    fn open(&mut self, troubled: bool) -> Outcome<Option<Log>> {
+        let opened = self.try_to_open();
+        self.say("open", opened.as_ref().map(Log::recovery));
+        match opened {
+            Ok(log) => {
+                self.model.opened(self.sessions);
+                self.model.note_checkpoint(&self.host)?;
+                Ok(Some(log))
+            }
+            Err(error) => {
+                must!(troubled && may_pass(&error), "opening: {:?}: {error}", error.kind());
+                if !self.host.stopped() {
+                    self.model.note_checkpoint(&self.host)?;
+                }
+                self.crash(None, !self.host.stopped())?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Ends a session, and leaves what the next one finds.
+    fn finish(&mut self, mut session: Session) -> Outcome {
+        let ends = [
+            End::Close,
+            End::Close,
+            End::Close,
+            End::Drop,
+            End::Kill,
+            End::Kill,
+            End::PowerCut,
+            End::PowerCut,
+        ];
+        let end = *self.rng.one(&ends);
+        if session.failed && !self.host.stopped() {
+            // One that failed must not claim anything any more, whether or not the medium is mended.
+            if self.rng.below(2) == 0 {
+                self.host.heal();
+            }
+            for step in
+                [Step::Commit, Step::Sync, Step::Checkpoint, Step::Seal, Step::Commit, Step::Checkpoint]
+            {
+                let _ = session.log.step(step);
+                self.poll(&mut session)?;
+            }
+        }
+        if self.host.stopped() {
+            self.say("the machine stopped", ());
+            drop(session.producers);
+            drop(session.log);
+            let cut = (self.rng.below(3) > 0).then(|| self.rng.next());
+            return self.crash(cut, false);
+        }
+        let Session { log, number, producers, receipts, troubled, .. } = session;
+        match end {
+            End::Kill | End::PowerCut => {
+                let cut = (end == End::PowerCut).then(|| self.rng.next());
+                let left = self.host.crashed(cut);
+                // What the old one does now nobody sees.
+                self.host.machine.stop_at(self.host.machine.operations());
+                drop((producers, log));
+                self.say(end, cut);
+                self.arrive(left, cut)
+            }
+            End::Close | End::Drop => {
+                drop(producers);
+                let closed = match end {
+                    End::Close => {
+                        let (told, closed) = log.close_with_telemetry();
+                        self.model.count(number, told.entries)?;
+                        Some(closed)
+                    }
+                    _ => {
+                        drop(log);
+                        None
+                    }
+                };
+                self.say(end, &closed);
+                match closed {
+                    Some(Ok(())) => {
+                        self.model.keep_all(number);
+                        let last = receipts.iter().try_for_each(|(receipt, ..)| receipt.checkpointed());
+                        sound("a receipt of a log that is closed", last)?;
+                        if self.host.stopped() {
+                            return self.crash(None, false);
+                        }
+                        self.host.heal();
+                        self.closed()
+                    }
+                    Some(Err(error)) => {
+                        must!(troubled && may_pass(&error), "closing: {:?}: {error}", error.kind());
+                        self.crash(None, false)
+                    }
+                    None => self.crash(None, false),
+                }
+            }
+        }
+    }
+
+    /// What is left of the host after a crash takes its place. Where the machine did not stop the process ends here.
+    pub(super) fn crash(&mut self, cut: Option<u64>, may_cut: bool) -> Outcome {
+        let cut = match may_cut && self.rng.below(2) == 0 {
+            true => Some(self.rng.next()),
+            false => cut,
+        };
+        let left = self.host.crashed(cut);
+        self.say("left", cut);
+        self.arrive(left, cut)
+    }
+
+    fn arrive(&mut self, left: Host, cut: Option<u64>) -> Outcome {
+        self.host = left;
+        self.in_order = false;
+        if cut.is_some() {
+            self.model.power_cut();
+        }
+        self.model.note_checkpoint(&self.host)?;
+        if self.rng.below(2) == 0 && !self.older_keys {
+            self.model.verify_unopened(&self.host, &self.whose)?;
+        }
+        Ok(())
+    }
+
+    /// The log was closed in order: all is there.
+    fn closed(&mut self) -> Outcome {
+        self.in_order = true;
+        if self.rng.below(2) == 0 {
+            self.model.verify_unopened(&self.host, &self.whose)?;
+        }
+        if self.rng.below(3) == 0 {
+            self.examine_closed()?;
+        }
+        if self.rng.below(3) == 0 {
+            // Nothing is left to lose.
+            let cut = self.rng.next();
+            self.host = self.host.crashed(Some(cut));
+            self.say("a power cut after closing", cut);
+            self.examine_closed()?;
+        }
+        Ok(())
+    }
+
+    /// Looks at all of a log that nobody has open.
+    pub(super) fn examine_closed(&mut self) -> Outcome<Observed> {
+        let observed = self.examine(Covers::Everything, false)?;
+        if self.plan.sources {
+            sources::check_closed(&self.host, &observed, self.rng.below(2) == 0)?;
+        }
+        Ok(observed)
+    }
+
+    /// Opens the log once more where nothing fails, and looks at all of it.
+    fn end(&mut self) -> Outcome {
+        self.sessions += 1;
+        let Some(log) = self.open(false)? else { return Err("the log does not open".to_owned()) };
+        sound("closing at last", log.close())?;
+        self.examine_closed()?;
+        let cut = self.rng.next();
+        self.host = self.host.crashed(Some(cut));
+        self.examine(Covers::Everything, false).map(|_| ())
+    }
+}
+
+/// Whether it is an error of what was to fail.
+pub(super) fn may_pass(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+}

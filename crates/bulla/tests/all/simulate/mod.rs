@@ -1,0 +1,89 @@
+//! The simulator: a seed drives producers, stages, erasures, holds, changes of the configuration, faults, crashes, clocks and restarts of the
+//! engine itself, stepped in one thread, and all that it promised is held against a model.
+//!
+//! `BULLA_SIMULATE_SEED=n` runs that seed alone and prints what happened; `BULLA_SIMULATE_SEEDS=n` runs so many, from
+//! `BULLA_SIMULATE_FROM` on.
+
+mod backups;
+mod entries;
+mod host;
+mod life;
+mod model;
+mod observed;
+mod orders;
+mod outcome;
+mod plan;
+mod sources;
+mod steps;
+
+use crate::crash::for_each;
+use life::{Life, Trace};
+use outcome::Outcome;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Seeds that once failed, each with what it found.
+const KEPT: [u64; 0] = [];
+
+/// How many seeds a test runs.
+const SEEDS: u64 = 1000;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is `{text}`, which is no number")))
+}
+
+/// Runs a seed; a failure tells what it takes to see it again.
+fn simulate(seed: u64) -> Outcome<(Life, Trace)> {
+    let trace = Trace::default();
+    let lived = catch_unwind(AssertUnwindSafe(|| Life::live(seed, &trace)));
+    let lived = lived.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(format!("panicked: {}", text.unwrap_or("see above")))
+    });
+    lived.map(|life| (life, trace.clone())).map_err(|failure| {
+        // Of several that fail, only one is told in full.
+        println!("failed: seed {seed}: {}", failure.lines().next().unwrap_or_default());
+        format!(
+            "seed {seed}: {failure}\n  what happened:\n    {}\n  again: BULLA_SIMULATE_SEED={seed} cargo test --package bulla --test all -- simulate::seeds --nocapture",
+            trace.lines().join("\n    ")
+        )
+    })
+}
+
+#[test]
+fn seeds() {
+    if let Some(seed) = number("BULLA_SIMULATE_SEED") {
+        let (_, trace) = simulate(seed).unwrap_or_else(|failure| panic!("{failure}"));
+        println!("{}", trace.lines().join("\n"));
+        return;
+    }
+    let from = number("BULLA_SIMULATE_FROM").unwrap_or(0);
+    let count = number("BULLA_SIMULATE_SEEDS").unwrap_or(SEEDS);
+    let seeds = (from..from + count).collect::<Vec<_>>();
+    for_each(&seeds, |&seed| simulate(seed).map(|_| ()));
+    println!("swept: {count} seeds from {from} on");
+}
+
+#[test]
+fn seeds_that_once_failed() {
+    for_each(&KEPT, |&seed| simulate(seed).map(|_| ()));
+}
+
+/// Byte for byte: what happened, and what is on the disk then.
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let seeds = (0..20).collect::<Vec<_>>();
+    for_each(&seeds, |&seed| {
+        let [(one, first), (two, second)] = [simulate(seed)?, simulate(seed)?];
+        assert_eq!(first.lines(), second.lines(), "seed {seed}");
+        let [one, two] = [one.host.content(), two.host.content()];
+        let others = one.iter().zip(&two).filter(|(one, two)| one != two);
+        let others = others.map(|((path, _), _)| path).collect::<Vec<_>>();
+        assert!(
+            one.len() == two.len() && others.is_empty(),
+            "seed {seed} leaves others the second time: {others:?}"
+        );
+        Ok(())
+    });
+}
