@@ -54,9 +54,9 @@ const TOLD_AGAIN: Duration = Duration::from_secs(10);
 #[command(after_help = "\
 A JSON line has `operation`, and may have time (RFC 3339), location, subject (one or a list),
 controller, processor, purpose, actor, client, stream, status, duration (nanoseconds), size,
-flags, payload: docs/input.md and `bulla schema` have types and limits. Refused lines are told on standard
-error, stop no others, and make the exit code 3. However the command ends, it says up to which
-line every line is durable or was refused: after a failure, go on with the next one.
+flags, payload: docs/input.md and `bulla schema` have types and limits. Refused lines are told on
+standard error, stop no others, and make the exit code 3. However the command ends, it says up
+to which line every line is durable or was refused: after a failure, go on with the next one.
 
 Examples:
   bulla append audit <<< '{\"operation\":\"read\",\"location\":\"user_42/email\",\"subject\":\"user_42\"}'
@@ -90,6 +90,11 @@ pub(crate) struct Append {
     /// whole value, also where a rule of the log takes something from the field
     #[arg(long, value_enum, value_name = "FIELD")]
     subject_from: Option<SubjectFrom>,
+
+    /// A copy of the checkpoint that lies elsewhere, by which a log that is put back is found:
+    /// advanced with each; made where there is none
+    #[arg(long, value_name = "FILE", conflicts_with = "try")]
+    pin: Option<PathBuf>,
 
     /// Add refused lines, as they are, to this file
     #[arg(long, value_name = "FILE")]
@@ -244,7 +249,12 @@ impl Append {
             false => input::find(&self.files)?,
         };
         let refused = Refused::open(self.rejects.as_deref(), &self.place, &inputs)?;
-        let log = open(&self.place, telling_environment(teller()?)).map_err(failure_to_open)?;
+        let mut options = Options::default();
+        if let Some(pin) = &self.pin {
+            self.place.refuse_inside(pin)?;
+            options = options.pin(pin);
+        }
+        let log = open_with(&self.place, options, telling_environment(teller()?)).map_err(failure_to_open)?;
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
@@ -389,6 +399,14 @@ pub(crate) fn tell_opened(log: &Log) {
     tell_recovery(log.recovery());
     tell_differences(log.hold_differences());
     tell_resumed(log.resumed_erasure());
+    if let Some(pinned) = log.pinned().filter(|pinned| pinned.made) {
+        tell_made_pin(&pinned.path, pinned.frames);
+    }
+}
+
+/// Tells that there is a new pin: whoever expected one to be there finds out so.
+pub(crate) fn tell_made_pin(path: &Path, frames: u64) {
+    note!("made the pin {}, which covers {}: there was none", path.display(), counted(frames, "frame"));
 }
 
 /// What tells at once what the log waits for, from a thread of its own: the log's must not wait for whoever reads what is told.

@@ -37,6 +37,7 @@ mod keys;
 mod listening;
 mod manual;
 mod memory;
+mod pin;
 mod prove;
 #[cfg(feature = "proxy")]
 mod proxied;
