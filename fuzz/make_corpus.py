@@ -411,7 +411,7 @@ def main():
     write("small_files", "segment", b"00000000000000000012-3.seg")
     event = {"event": "abandoned", "segment": "00000000000000000012.seg", "next_frame": 12, "offset": 0, "reason": "x"}
     write("small_files", "event", json.dumps(event).encode())
-    write("config", "settings", b'[settings]\nlinger = "20 ms"\ndurability = "os"\nvault_replicas = ["/mnt/a"]\n')
+    write("config", "settings", b'[settings]\nlinger = "20 ms"\ndurability = "os"\nvault_replicas = ["/mnt/a"]\npin = "/mnt/b/audit.pin"\n')
     identity = (keys / "identity.age").read_text().splitlines()[0]
     write("small_files", "identity", (identity + "\nAGE-SECRET-KEY-1\n").encode())
 

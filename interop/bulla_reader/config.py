@@ -21,7 +21,7 @@ SETTINGS = {
     "memory": "size", "block_size": "size", "segment_size": "size", "writers": 1 << 64, "profile": "fast|balanced|max",
     "compression": 1 << 31, "linger": "time", "append_timeout": "time", "checkpoint_interval": "time",
     "retries": 1 << 32, "retry_delay": "time", "plugin_timeout": "time", "durability": "durability",
-    "vault_replicas": "list",
+    "vault_replicas": "list", "pin": "path",
 }  # fmt: skip
 # What units are, in bytes and in nanoseconds.
 SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -107,6 +107,8 @@ def is_setting(name: str, value: Any) -> bool:
         return amount(value, TIMES) is not None
     if wanted == "durability" and isinstance(value, str) and value.startswith("interval"):
         return amount(value[len("interval") :], TIMES) is not None and value[len("interval")].isspace()
+    if wanted == "path":
+        return isinstance(value, str)
     return isinstance(value, str) and value in ("group|os" if wanted == "durability" else str(wanted)).split("|")
 
 

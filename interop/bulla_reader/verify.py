@@ -62,6 +62,7 @@ class Report:
             "root": base64.b64encode(self.root).decode(),
             "pending": 0,
             "signed_time": seconds_text(self.signed_time) if self.signed_time is not None else None,
+            "pin": None,
             "findings": [it.as_json() for it in joined(self.findings)],
         }
 

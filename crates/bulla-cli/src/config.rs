@@ -1,6 +1,6 @@
 //! `bulla config`.
 
-use crate::append::{tell_differences, tell_recovery, tell_resumed};
+use crate::append::{tell_differences, tell_made_pin, tell_recovery, tell_resumed};
 use crate::authority::{Authority, authority, without_erasure};
 use crate::confirm::confirm;
 use crate::exit::{Exit, Failure};
@@ -21,7 +21,7 @@ use bulla::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Show how a log is configured, and change it.
@@ -173,6 +173,7 @@ impl Config {
             name: setting.name.to_owned(),
             values: match setting.name {
                 PLACES => setting.value.split_terminator(',').map(str::to_owned).collect(),
+                PIN if setting.value.is_empty() => Vec::new(),
                 _ => vec![setting.value],
             },
             source: match setting.source {
@@ -244,7 +245,20 @@ impl Config {
 
     fn apply(&self, configure: &Configure) -> Result<Exit, Failure> {
         interrupt::finish_first(self.json, "`bulla config DIR`", || ())?;
+        // A file that cannot be read names no pin that would count.
+        let pin = || self.place.host_settings().ok().flatten()?.pinned().map(Path::to_owned);
+        let pinned = pin();
         let applied = apply(configure, &self.place, self.json)?;
+        let now = pin();
+        if let (Some(frames), Some(path)) = (applied.configured.made_pin, &now) {
+            tell_made_pin(path, frames);
+        }
+        if let Some(before) = pinned.filter(|before| now.as_ref() != Some(before)) {
+            note!(
+                "the log goes on without the pin {}, which is left as it is: what was signed up to there is no longer held against the log",
+                before.display()
+            );
+        }
         let (outcome, done) = (Outcome::from(&applied), &applied.configured);
         let text = outcome.to_text();
         let told = if self.json { print_json(&outcome) } else { print(&text) };
@@ -325,6 +339,9 @@ const UNANSWERED: &str =
 /// The key that is changed by an order.
 const ERASURE_KEY: &str = "log.erasure_key";
 
+/// The setting that names the pin.
+const PIN: &str = "pin";
+
 /// The setting that is a list.
 const PLACES: &str = "vault_replicas";
 
@@ -338,7 +355,7 @@ struct Key {
 impl Key {
     fn to_json(&self) -> Value {
         let value = match &self.values[..] {
-            [] if self.name == ERASURE_KEY => Value::Null,
+            [] if self.name == ERASURE_KEY || self.name == PIN => Value::Null,
             [value] if self.name != "log.recipients" && self.name != PLACES => json!(value),
             values => json!(values),
         };

@@ -28,6 +28,7 @@ impl Info {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let mut facts = Facts::from(bulla::info(self.place.directory())?);
         facts.vault_replicas = self.replicas();
+        facts.pin = self.pin(&facts);
         if let Some(status) = self.writer(&facts) {
             facts.writer = Some(status.process);
             facts.tell_replicas(status.vault_replicas);
@@ -46,6 +47,18 @@ impl Info {
     fn replicas(&self) -> Option<Vec<Replica>> {
         let places = self.place.vault_replicas().ok()??;
         Some(places.iter().map(|place| Replica::at(&place.to_string_lossy())).collect())
+    }
+
+    /// The pin that the keys remember, for whoever may look into the key directory.
+    fn pin(&self, facts: &Facts) -> Option<Pin> {
+        let path = self.place.host_settings().ok()??.pinned()?.to_owned();
+        let frames = facts.vkey.parse().map(|key| bulla::pinned_frames(&path, &key)).ok()?;
+        let (frames, failure) = match frames {
+            Ok(Some(frames)) => (Some(frames), None),
+            Ok(None) => (None, Some("it is gone".to_owned())),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Some(Pin { path: path.display().to_string(), frames, failure })
     }
 
     /// What the process that has the log open says, to whoever may ask it.
@@ -89,10 +102,21 @@ struct Facts {
     extra: BTreeMap<String, String>,
     /// Where replicas of the vault lie; `null` where the key directory, which says so, cannot be read.
     vault_replicas: Option<Vec<Replica>>,
+    /// The log's pin; `null` where it has none, and where the key directory, which says so, cannot be read.
+    pin: Option<Pin>,
     /// Whether a writer has the log open.
     locked: bool,
     /// The process that has, where it is known.
     writer: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Pin {
+    path: String,
+    /// How many frames it covers.
+    frames: Option<u64>,
+    /// Why that is not known.
+    failure: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -149,6 +173,7 @@ impl From<bulla::Info> for Facts {
             heartbeat: info.heartbeat.map(bulla::format_age),
             extra: info.extra,
             vault_replicas: None,
+            pin: None,
             locked: info.locked,
             writer: None,
         }
@@ -193,6 +218,13 @@ impl Facts {
         ]);
         lines.extend(self.extra.iter().map(|(name, value)| (&name[..], value.clone())));
         lines.extend(self.vault_replicas.iter().flatten().map(|replica| ("replica", replica.to_text())));
+        lines.extend(self.pin.iter().map(|pin| {
+            let state = match (pin.frames, &pin.failure) {
+                (_, Some(failure)) => failure.clone(),
+                (frames, None) => format!("covers {}", counted(frames.unwrap_or_default(), "frame")),
+            };
+            ("pin", format!("{}  {state}", pin.path))
+        }));
         lines.push(match (self.locked, self.writer) {
             (false, _) => ("writer", "none".to_owned()),
             (true, None) => ("writer", "has it open".to_owned()),

@@ -1,5 +1,6 @@
 //! `bulla verify`.
 
+use crate::append::tell_made_pin;
 use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::identity::Identities;
@@ -11,7 +12,7 @@ use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
 use bulla::text::spelling::counted;
 use bulla::text::time::format_seconds;
-use bulla::{Finding, Progress, Report, Severity, VerifierKey};
+use bulla::{Finding, PinReport, Progress, Report, Severity, VerifierKey};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,8 @@ use std::time::Duration;
 /// Check a whole log, with all the keys that are at hand.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Uses seal.key, seal.state and identity.age from the key directory where they are
-there. Exit code 1 where the log is not what was written.
+Uses seal.key, seal.state, identity.age and the pin of the key directory where they
+are there. Exit code 1 where the log is not what was written.
 
 What follows the newest checkpoint nobody has signed yet: that is said, and is no
 violation, but where seal.key or seal.state is at hand and shows that neither a
@@ -53,6 +54,11 @@ pub(crate) struct Verify {
     #[command(flatten)]
     identities: Identities,
 
+    /// A copy of the checkpoint that lies elsewhere, from which the log has to go on: advanced where
+    /// no violation is found; made where there is none
+    #[arg(long, value_name = "FILE")]
+    pin: Option<PathBuf>,
+
     /// Take it for a violation where anything follows the checkpoint: the log was closed
     #[arg(long)]
     strict: bool,
@@ -75,29 +81,50 @@ impl Verify {
         let keys = (key.as_ref(), &erasure_keys[..]);
         let at_hand = match self.public {
             true => AtHand::default(),
-            false => self.at_hand().map_err(hint)?,
+            false => self.at_hand().map_err(|failure| self.hint(failure))?,
         };
         let groups = self.groups(&at_hand).map_err(Failure::from);
-        let verified = groups.and_then(|groups| self.verify(keys, &at_hand, groups));
+        let verified = groups.and_then(|groups| self.verify(keys, &at_hand, groups, PinUse::Advanced));
         let (report, level) = verified.or_else(|failure| {
-            // What is wrong with the vault says nothing of the log, of which the violations come first.
-            let groups = Groups::NotOpened(failure.message.clone());
-            let (report, level) = self.verify(keys, &at_hand, groups)?;
-            if report.ok { Err(hint(failure)) } else { Ok((report, level)) }
+            // What is wrong with the vault, or with a pin, says nothing of the log, of which the violations come first.
+            let without =
+                |pins| self.verify(keys, &at_hand, Groups::NotOpened(failure.message.clone()), pins);
+            let (report, level) =
+                without(PinUse::Held).or_else(|failure| without(PinUse::None).map_err(|_| failure))?;
+            if report.ok { Err(self.hint(failure)) } else { Ok((report, level)) }
         })?;
         match self.json {
             true => print_json(&ReportJson::new(&report, &level)),
             false => print(&to_text(&report, level, keys.0)),
         }?;
+        if let Some(PinReport { path, before, frames, failure, .. }) = &report.pin {
+            if let (None, Some(frames)) = (before, frames) {
+                tell_made_pin(path, *frames);
+            }
+            if let Some(failure) = failure {
+                let message = format!("the log was verified, and its pin was not advanced: {failure}");
+                return Err(Failure::new(Exit::Environment, message));
+            }
+        }
         Ok(if report.ok { Exit::Done } else { Exit::Violation })
     }
 
     fn at_hand(&self) -> Result<AtHand, Failure> {
+        let pin = self.place.host_settings()?.and_then(|host| host.pinned().map(Path::to_owned));
         Ok(AtHand {
+            pin,
             seal_key: self.place.seal_key(self.seal_key.as_deref())?,
             seal_state: self.place.seal_state()?,
             identity: self.identities.load(&self.place)?,
         })
+    }
+
+    /// What a person can do whose keys do not fit.
+    fn hint(&self, failure: Failure) -> Failure {
+        match self.public {
+            true => failure,
+            false => Failure { message: format!("{}; --public needs no keys", failure.message), ..failure },
+        }
     }
 
     /// Whether the log has erasure, as far as its configuration is one.
@@ -123,8 +150,9 @@ impl Verify {
         (key, erasure_keys): (Option<&VerifierKey>, &[VerifierKey]),
         at_hand: &AtHand,
         groups: Groups,
+        pins: PinUse,
     ) -> Result<(Report, Level), Failure> {
-        let AtHand { seal_key, seal_state, identity } = at_hand;
+        let AtHand { seal_key, seal_state, identity, pin: remembered } = at_hand;
         let mut verify = bulla::Verify::open(self.place.directory())?.strict(self.strict);
         if let Some(age) = self.newer_than {
             verify = verify.newer_than(age);
@@ -134,11 +162,22 @@ impl Verify {
         }
         verify = erasure_keys.iter().cloned().fold(verify, bulla::Verify::erasure_key);
         if let Some(key) = seal_key {
-            verify = verify.seal_key(&key.text).map_err(|error| hint(key.error(error)))?;
+            verify = verify.seal_key(&key.text).map_err(|error| self.hint(key.error(error)))?;
         }
         let seals = verify.checks_seals();
         if let Some((path, bytes)) = seal_state {
-            verify = verify.seal_state(bytes).map_err(|error| hint(error_in(path, error)))?;
+            verify = verify.seal_state(bytes).map_err(|error| self.hint(error_in(path, error)))?;
+        }
+        if let Some(pin) = remembered.as_ref().filter(|_| pins != PinUse::None) {
+            verify = verify.known_pin(pin);
+        }
+        if let Some(pin) = &self.pin {
+            self.place.refuse_inside(pin)?;
+            verify = match pins {
+                PinUse::Advanced => verify.pin(pin),
+                PinUse::Held if pin.exists() => verify.known_pin(pin),
+                PinUse::Held | PinUse::None => verify,
+            };
         }
         if let Some(identity) = identity {
             verify = verify.identity(identity.clone());
@@ -160,9 +199,14 @@ impl Verify {
     }
 }
 
-/// What a person can do whose keys do not fit.
-fn hint(failure: Failure) -> Failure {
-    Failure { message: format!("{}; --public needs no keys", failure.message), ..failure }
+/// What is done with pins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PinUse {
+    /// The one that was given is made or advanced.
+    Advanced,
+    /// They bind the log.
+    Held,
+    None,
 }
 
 /// What is at hand beyond public data and the vault.
@@ -170,6 +214,8 @@ fn hint(failure: Failure) -> Failure {
 struct AtHand {
     seal_key: Option<Secret>,
     seal_state: Option<(PathBuf, Bytes)>,
+    /// The pin that the key directory remembers.
+    pin: Option<PathBuf>,
     identity: Option<Arc<IdentityFile>>,
 }
 
@@ -272,7 +318,8 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         ("pending", report.pending.to_string()),
         ("signed", report.signed_time.map(time).unwrap_or_else(|| "never".to_owned())),
     ];
-    for (name, value) in rows.into_iter().chain(orders.map(|orders| ("orders", orders))) {
+    let pin = report.pin.as_ref().map(|pin| ("pin", pin_to_text(pin)));
+    for (name, value) in rows.into_iter().chain(orders.map(|orders| ("orders", orders))).chain(pin) {
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{name:<9}  {value}");
     }
@@ -280,6 +327,19 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         let _ = writeln!(text, "{finding}");
     }
     text
+}
+
+/// What became of a pin.
+fn pin_to_text(PinReport { path, before, frames, .. }: &PinReport) -> String {
+    let path = path.display();
+    match (before, frames) {
+        (None, None) => format!("not made: {path}"),
+        (None, Some(frames)) => format!("made: {path} covers {}", counted(*frames, "frame")),
+        (Some(before), Some(frames)) if before < frames => {
+            format!("advanced: {path} covers {}; it covered {before}", counted(*frames, "frame"))
+        }
+        (Some(frames), _) => format!("as it was: {path} covers {}", counted(*frames, "frame")),
+    }
 }
 
 #[derive(Serialize)]
@@ -297,7 +357,17 @@ struct ReportJson<'a> {
     pending: u64,
     /// The writing host's clock at the newest epoch or event that the checkpoint covers.
     signed_time: Option<String>,
+    /// What became of the pin that was given.
+    pin: Option<PinJson<'a>>,
     findings: Vec<FindingJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct PinJson<'a> {
+    path: String,
+    before: Option<u64>,
+    frames: Option<u64>,
+    failure: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -332,6 +402,12 @@ impl<'a> ReportJson<'a> {
             root: report.root.to_base64(),
             pending: report.pending,
             signed_time: report.signed_time.and_then(format_seconds),
+            pin: report.pin.as_ref().map(|pin| PinJson {
+                path: pin.path.display().to_string(),
+                before: pin.before,
+                frames: pin.frames,
+                failure: pin.failure.as_deref(),
+            }),
             findings: report.findings.iter().map(FindingJson::from).collect(),
         }
     }

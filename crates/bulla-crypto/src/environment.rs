@@ -10,6 +10,7 @@ pub use crate::recipients::KeyWrap;
 
 use crate::group::Subjects;
 use crate::recipients;
+use bulla_store::Store;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub struct Environment {
     /// Who is told what failed and is about to be tried again: once for each such thing, before the first wait, also while a log
     /// is being opened.
     pub trying_again: Option<Tell>,
+    /// Where pins of logs lie, by their paths without the first `/`, in place of the file system.
+    pub pins: Option<Arc<dyn Store>>,
 }
 
 /// Is told something, in words.
@@ -43,6 +46,7 @@ impl Default for Environment {
             key_wrap: Arc::new(recipients::Age::default()),
             subjects: None,
             trying_again: None,
+            pins: None,
         }
     }
 }

@@ -71,6 +71,7 @@ pub use read::grant::{Grant, Granted, MAX_GRANT};
 pub use read::holds::{HeldSubjects, holds};
 pub use read::info::{Info, info, info_of};
 pub use read::opened_proof::{Disclosed, Opened, open_proof};
+pub use read::pins::{PinReport, pinned_frames};
 pub use read::prove::Proven;
 pub use read::pseudonyms::Pseudonyms;
 pub use read::reader::Reader;
@@ -84,6 +85,7 @@ pub use scan::finding::{Finding, FindingKind, Severity};
 pub use scan::query::Query;
 pub use scan::redaction::{RedactedEntries, Redaction};
 pub use write::engine::refuse_other_keys;
+pub use write::kept_pin::Pinned;
 pub use write::recover::Recovery;
 pub use write::telemetry::{Queues, Stages, Telemetry, Waits};
 

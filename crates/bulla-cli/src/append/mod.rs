@@ -92,6 +92,11 @@ pub(crate) struct Append {
     #[arg(long, value_enum, value_name = "FIELD")]
     subject_from: Option<SubjectFrom>,
 
+    /// A copy of the checkpoint that lies elsewhere, by which a log that is put back is found:
+    /// advanced with each; made where there is none
+    #[arg(long, value_name = "FILE", conflicts_with = "try")]
+    pin: Option<PathBuf>,
+
     /// Add refused lines, as they are, to this file
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
@@ -250,7 +255,12 @@ impl Append {
             false => input::find(&self.files)?,
         };
         let refused = Refused::open(self.rejects.as_deref(), &self.place, &inputs)?;
-        let log = open(&self.place, telling_environment(teller()?)).map_err(failure_to_open)?;
+        let mut options = Options::default();
+        if let Some(pin) = &self.pin {
+            self.place.refuse_inside(pin)?;
+            options = options.pin(pin);
+        }
+        let log = open_with(&self.place, options, telling_environment(teller()?)).map_err(failure_to_open)?;
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
@@ -396,6 +406,14 @@ pub(crate) fn tell_opened(log: &Log) {
     tell_recovery(log.recovery());
     tell_differences(log.hold_differences());
     tell_resumed(log.resumed_erasure());
+    if let Some(pinned) = log.pinned().filter(|pinned| pinned.made) {
+        tell_made_pin(&pinned.path, pinned.frames);
+    }
+}
+
+/// Tells that there is a new pin: whoever expected one to be there finds out so.
+pub(crate) fn tell_made_pin(path: &Path, frames: u64) {
+    note!("made the pin {}, which covers {}: there was none", path.display(), counted(frames, "frame"));
 }
 
 /// What tells at once what the log waits for, from a thread of its own: the log's must not wait for whoever reads what is told.

@@ -293,6 +293,7 @@ fn each_member_of_the_document_is_printed_by_some_command() {
     look_at_keys_and_settings(&mut seen, &place);
     look_at_a_writer_at_work(&mut seen, &place);
     look_at_what_is_read(&mut seen, &place);
+    look_at_a_pin(&mut seen);
     let new_key = look_at_erasures(&mut seen, &place, log["id"].as_str().unwrap());
     look_at_changes_that_are_amiss(&mut seen, &place, &new_key);
     look_at_pseudonyms(&mut seen);
@@ -314,6 +315,14 @@ fn each_member_of_the_document_is_printed_by_some_command() {
     for (table, member, why) in NOT_PRINTED {
         assert!(!seen.0.contains(&(table.to_owned(), member.to_owned())), "{table}: {member}: {why}?");
     }
+}
+
+fn look_at_a_pin(seen: &mut Seen) {
+    let (place, pins) = (Place::new(), Place::empty());
+    let pin = pins.path("audit.pin").into_os_string().into_string().unwrap();
+    seen.run(&place, "append", &["--pin", &pin, "/dev/null"]).exits(exit::DONE);
+    seen.run(&place, "info", &[]).exits(exit::DONE);
+    seen.run(&place, "verify", &["--pin", &pin]).exits(exit::DONE);
 }
 
 fn look_at_what_is_appended(seen: &mut Seen, place: &Place) {

@@ -39,6 +39,7 @@ mod listening;
 mod manual;
 mod memory;
 mod numbered;
+mod pin;
 mod planted;
 mod prove;
 #[cfg(feature = "proxy")]

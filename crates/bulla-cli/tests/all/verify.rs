@@ -58,6 +58,7 @@ fn json_has_the_keys_of_the_contract_and_no_others() {
             "findings",
             "ok",
             "pending",
+            "pin",
             "root",
             "signed_time",
             "tree_size"

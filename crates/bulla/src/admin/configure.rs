@@ -24,6 +24,7 @@ use crate::format::config::{self, FieldRules};
 use crate::format::options::settings;
 use crate::keys::default_keys;
 use crate::scan::checkpoint::is_live;
+use crate::write::engine::pins::make_where_missing;
 use crate::write::engine::{Engine, check_replicas};
 use crate::write::recover::Recovery;
 use bulla_crypto::environment::Environment;
@@ -32,7 +33,7 @@ use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
 pub(crate) use carry_out::remove_leftover;
 use carry_out::{change_log, lock};
-use names::{ERASURE_KEY, FIELDS, HEARTBEAT, RECIPIENTS, REPLICAS, check_key, unknown_key};
+use names::{ERASURE_KEY, FIELDS, HEARTBEAT, PIN, RECIPIENTS, REPLICAS, check_key, unknown_key};
 use plan::Plan;
 use recipients::{Recipients, checked, no_recipients};
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,7 @@ pub struct Configure {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Configured {
-    /// Whether `bulla.toml` is another one now.
+    /// Whether `bulla.toml` or the settings of the key directory are others now, or a pin was made.
     pub changed: bool,
     /// The digests of `[log]` before and after, where that was changed.
     pub log: Option<(Hash, Hash)>,
@@ -77,6 +78,8 @@ pub struct Configured {
     pub keys: Vec<String>,
     /// Whether `[settings]` changed.
     pub settings: bool,
+    /// How many frames the pin covers that was made, where `pin` was set to a path at which nothing was.
+    pub made_pin: Option<u64>,
     /// Whether a writer has the log open: it keeps the settings that it opened it with, and goes by the new `[log]`.
     pub live: bool,
     /// What opening the log for a change of `[log]` found beyond its last checkpoint.
@@ -232,7 +235,8 @@ impl Configure {
     /// `Invalid` where the settings do not fit together, or some of the changes are kept in the key directory and others in
     /// `bulla.toml`: each file is changed by itself; or where a setting is moved from one to the other together with anything
     /// else. `Locked` where somebody else is changing the
-    /// configuration, or, for a change of `[log]`, has the log open; else as [`crate::Log::open`]. Whatever fails, the log has
+    /// configuration, or, for a change of `[log]`, has the log open; `Refused` where `pin` is set to what is none, or is another log's;
+    /// else as [`crate::Log::open`]. Whatever fails, the log has
     /// the old configuration or the new one, in whole.
     pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
         self.apply_with_keys(directory.as_ref(), default_keys(directory.as_ref()))
@@ -273,6 +277,7 @@ impl Configure {
             }
             None => {
                 let was_live = is_live(&*log)?;
+                self.make_pin(&mut plan, (&*log, &*keys), environment)?;
                 plan.change_settings(&*log, &*keys)?;
                 // It is done: what is told beside that is no reason to fail any more.
                 plan.configured.live = is_live(&*log).unwrap_or(was_live);
@@ -294,7 +299,10 @@ impl Configure {
         self.check_former_keys(&plan, &engine.log)?;
         match plan.configured.log {
             Some(_) => plan.change_live(engine)?,
-            None => plan.change_settings(log, &*engine.keys)?,
+            None => {
+                self.make_pin(&mut plan, (log, &*engine.keys), &engine.environment)?;
+                plan.change_settings(log, &*engine.keys)?;
+            }
         }
         Ok(plan.configured)
     }
@@ -310,6 +318,23 @@ impl Configure {
             true => check_replicas(&plan.tuning.vault_replicas, stores, &plan.after, environment),
             false => Ok(()),
         }
+    }
+
+    /// Sees to it that there is a pin where one is set: a log whose pin is missing is refused. What is there has to be a pin of this
+    /// log; whether the log is as it says, opening the log asks.
+    fn make_pin(
+        &self,
+        plan: &mut Plan,
+        stores: (&dyn Store, &dyn Store),
+        environment: &Environment,
+    ) -> Result<()> {
+        let is_set = self.settings.iter().any(|(name, value)| name == PIN && value.is_some());
+        if let Some(path) = plan.tuning.pin.as_deref().filter(|_| is_set) {
+            let made = make_where_missing(path, stores, &plan.after, environment)?;
+            plan.configured.changed |= made.is_some();
+            plan.configured.made_pin = made;
+        }
+        Ok(())
     }
 
     /// The error that says that there is no such key, and which one may have been meant.

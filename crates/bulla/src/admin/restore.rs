@@ -23,6 +23,7 @@ use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::vault;
 use crate::read::reader::Reader;
+use crate::write::engine::pins::PinAtHand;
 use crate::write::engine::{
     Directories, Engine, Vaults, after_resumed, check_kept_replicas, leave_out, load_signing_key, tuning,
 };
@@ -237,7 +238,9 @@ impl Restore {
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let older_log = self.older_log || before.is_some_and(|before| before.older_log);
+        let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
+        pin.map_or(Ok(()), |pin| found.compare(&**log, &pin))?;
         let unknown = match config.erasure {
             true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, found.is_cut()))?),
             false => None,

@@ -197,12 +197,20 @@ pub(super) struct Changed {
     settings: bool,
     log: Option<(String, String)>,
     keys: Vec<String>,
+    #[serde(default)]
+    made_pin: Option<u64>,
 }
 
 impl From<Configured> for Changed {
     fn from(done: Configured) -> Self {
         let log = done.log.map(|(before, after)| (before.to_string(), after.to_string()));
-        Changed { changed: done.changed, settings: done.settings, log, keys: done.keys }
+        Changed {
+            changed: done.changed,
+            settings: done.settings,
+            log,
+            keys: done.keys,
+            made_pin: done.made_pin,
+        }
     }
 }
 
@@ -214,6 +222,7 @@ impl From<Changed> for Configured {
             log: done.log.and_then(digests),
             keys: done.keys,
             settings: done.settings,
+            made_pin: done.made_pin,
             live: true,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),

@@ -11,4 +11,4 @@ pub(crate) mod options;
 pub(crate) mod sealed;
 pub mod segment;
 pub(crate) mod sources;
-mod toml_value;
+pub(crate) mod toml_value;

@@ -112,6 +112,7 @@ pub struct Options {
     #[serde(default, deserialize_with = "durability")]
     durability: Option<Durability>,
     vault_replicas: Option<Vec<PathBuf>>,
+    pin: Option<PathBuf>,
     /// Of the program alone, and no setting of a log.
     #[serde(skip)]
     yielding: Option<bool>,
@@ -222,6 +223,21 @@ impl Options {
         self
     }
 
+    /// The log's pin: a copy of its checkpoint that lies elsewhere, on another disk or host (default: none). Opening the log refuses
+    /// one that is further than the log is, or of another history; each checkpoint advances it before it is published itself. Where
+    /// nothing is at the path the pin is made; from then on the key directory remembers it, and a log whose pin is gone is refused. A
+    /// relative path starts from the current directory.
+    pub fn pin(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.pin = Some(std::path::absolute(&path).unwrap_or(path));
+        self
+    }
+
+    /// The pin that these options name.
+    pub fn pinned(&self) -> Option<&Path> {
+        self.pin.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+
     /// Whether threads that seal let others of the machine go first (default: no): on Linux they are ten steps nicer than the thread
     /// that opens the log. For programs whose own answers are awaited, and entries are not: where processors are busy, entries are durable
     /// later.
@@ -255,6 +271,7 @@ impl Options {
             plugin_timeout: self.plugin_timeout.or(other.plugin_timeout),
             durability: self.durability.or(other.durability),
             vault_replicas: self.vault_replicas.or(other.vault_replicas),
+            pin: self.pin.or(other.pin),
             yielding: self.yielding.or(other.yielding),
             default_retries: self.default_retries.or(other.default_retries),
             enough: self.enough.or(other.enough),
@@ -288,6 +305,7 @@ pub(crate) struct Tuning {
     pub(crate) plugin_timeout: Duration,
     pub(crate) durability: Durability,
     pub(crate) vault_replicas: Vec<PathBuf>,
+    pub(crate) pin: Option<PathBuf>,
     pub(crate) yielding: bool,
     /// So many entries wait for no more to come than in the shortest time.
     pub(crate) enough: u32,
@@ -391,6 +409,7 @@ impl TryFrom<Options> for Tuning {
                 }
                 durability => durability,
             },
+            pin: pin(options.pinned())?,
             vault_replicas: replicas(options.vault_replicas.unwrap_or_default())?,
             yielding: options.yielding.unwrap_or_default(),
             enough: options.enough.unwrap_or(default::ENOUGH),
@@ -412,6 +431,20 @@ fn replicas(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
             path.display()
         ))),
     }
+}
+
+fn pin(path: Option<&Path>) -> Result<Option<PathBuf>> {
+    match path {
+        Some(path) if !is_pin(path) => Err(Error::invalid(format!(
+            "`pin` is `{}`, which is not an absolute path of text",
+            path.display()
+        ))),
+        path => Ok(path.map(Path::to_owned)),
+    }
+}
+
+fn is_pin(path: &Path) -> bool {
+    path.is_absolute() && path.to_str().is_some()
 }
 
 fn is_place(path: &Path) -> bool {

@@ -4,11 +4,13 @@
 //! that file may have the host copy its keys, acknowledge what is not durable, or sign later than it was told to. The file holds
 //! one table, `[settings]`, and nothing else. One that is not there says nothing.
 
-use crate::format::config;
+use crate::format::config::{self, edit};
 use crate::format::options::{Options, SettingPlace};
+use crate::format::toml_value::quote;
 use crate::keys::files;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::fmt::Display;
+use std::path::Path;
 
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 20;
@@ -62,6 +64,18 @@ pub(crate) fn check_bounds(keys: &dyn Store, settings: Options) -> Result<()> {
         let name = keys.describe(files::SETTINGS);
         Error::unavailable(format!("{name}: {error}; `bulla config` changes it"))
     })
+}
+
+/// Has the settings name the log's pin. The caller holds the lock on the configuration.
+///
+/// # Errors
+/// As [`load`]; `Invalid` where the path is no text; `Unavailable` where the file cannot be written.
+pub(crate) fn remember_pin(keys: &dyn Store, pin: &Path) -> Result<()> {
+    let path = pin.to_str().ok_or_else(|| Error::invalid(format!("{} is no text", pin.display())))?;
+    let text = edit::set_setting(&read(keys)?, "pin", Some(&quote(path)));
+    let text = text.map_err(|error| damaged(keys, error))?;
+    let written = bulla_store::replace(keys, files::SETTINGS, text.as_bytes());
+    written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::SETTINGS)), error))
 }
 
 /// That the file is none, and why.

@@ -35,6 +35,7 @@ use crate::format::sources::SourceId;
 use crate::format::sources::table::SourceState;
 use crate::keys::{default_keys, digest};
 use crate::write::engine::{Directories, Engine};
+use crate::write::kept_pin::Pinned;
 use crate::write::recover::Recovery;
 use crate::write::telemetry::Telemetry;
 use crate::write::telling;
@@ -87,8 +88,8 @@ impl Log {
     /// What a crash left is recovered first; [`Log::recovery`] says what that was.
     ///
     /// # Errors
-    /// `Locked` where another writer has it, `Tampered` where it is not what was written, `Refused` where keys and
-    /// log do not belong together, `Invalid` for options out of their limits, else `Unavailable`.
+    /// `Locked` where another writer has it, `Tampered` where it is not what was written or is older than its pin, `Refused` where
+    /// keys, pin and log do not belong together, or the pin is gone, `Invalid` for options out of their limits, else `Unavailable`.
     ///
     /// Both directories are opened now, and held. Where one is moved or replaced while the log is open, the log fails
     /// with `Unavailable`, and writes to neither.
@@ -245,6 +246,11 @@ impl Log {
     /// What opening found beyond the last checkpoint.
     pub fn recovery(&self) -> Recovery {
         self.engine.recovery
+    }
+
+    /// The log's pin, as it was when the log was opened; `None` where it has none.
+    pub fn pinned(&self) -> Option<&Pinned> {
+        self.engine.pinned.as_ref()
     }
 
     /// What was done since the log was opened, and how much is under way.

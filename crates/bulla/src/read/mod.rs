@@ -10,6 +10,7 @@ pub(crate) mod grant;
 pub(crate) mod holds;
 pub(crate) mod info;
 pub(crate) mod opened_proof;
+pub(crate) mod pins;
 pub(crate) mod prove;
 pub(crate) mod pseudonyms;
 pub(crate) mod reader;

@@ -7,16 +7,18 @@
 //! What follows the checkpoint nobody has signed: it is no violation, but where the seal key or the seal state is at hand,
 //! which judge it as opening the log would, or where the caller knows that the log was closed.
 
+mod age;
+mod tail;
+
 use crate::format::config::{self, LogConfig};
 use crate::format::frame::frame_length;
-use crate::format::options::format_age;
-use crate::format::segment;
 use crate::index;
 use crate::keys::seal_state::SealState;
 use crate::read::given::{Given, Progress, given};
+use crate::read::pins::{Asked, PinReport, Pins};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
-use crate::scan::full::{Scan, Tail};
+use crate::scan::full::Scan;
 use crate::scan::located::{Located, Unreadable, most_memory};
 use crate::scan::open::names::Names;
 use crate::scan::open::{BlockOpener, Opening, unasked_items};
@@ -25,8 +27,7 @@ use crate::scan::pool::{self, Job};
 use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
-use crate::scan::unsigned;
-use crate::write::recover;
+use age::Age;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::group::GroupKeys;
 use bulla_crypto::seal_chain::{SealChain, parse_seal_key};
@@ -34,10 +35,10 @@ use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
-use bulla_text::spelling::counted;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tail::{Judging, judge_tail};
 
 /// A verification, to be given what it may use and then run.
 ///
@@ -59,6 +60,9 @@ pub struct Verify {
     strict: bool,
     newer_than: Option<Duration>,
     clock: Arc<dyn Clock>,
+    asked_pins: Vec<Asked>,
+    /// Where pins lie, where that is not the file system.
+    pins: Option<Arc<dyn Store>>,
 }
 
 given! {
@@ -91,6 +95,8 @@ pub struct Report {
     /// The writing host's clock at the newest epoch or event that it covers, in seconds since the Unix epoch. Nothing where
     /// it covers none.
     pub signed_time: Option<i64>,
+    /// What became of the pin that was to be advanced: see [`Verify::pin`]. Nothing where none was given, or no checkpoint can be read.
+    pub pin: Option<PinReport>,
     /// What was found, in the order of frames.
     pub findings: Vec<Finding>,
 }
@@ -122,6 +128,8 @@ impl Verify {
             strict: false,
             newer_than: None,
             clock: Environment::default().clock,
+            asked_pins: Vec::new(),
+            pins: None,
         })
     }
 
@@ -185,6 +193,29 @@ impl Verify {
         self
     }
 
+    /// Binds the log to a pin, a copy of its checkpoint that lies elsewhere: so many frames have to be there, and to be those. Where
+    /// no violation is found the pin is advanced to the checkpoint that was verified, and never back; where nothing is at the path it is
+    /// made, if it is known whose the log is: by [`Verify::key`] or [`Verify::seal_state`]. What became of it is in [`Report::pin`].
+    /// One pin is advanced at a time: another one that is given takes its place.
+    pub fn pin(mut self, path: impl AsRef<Path>) -> Self {
+        self.asked_pins.retain(|asked| !asked.advances());
+        self.asked_pins.push(Asked::advancing(path.as_ref()));
+        self
+    }
+
+    /// Binds the log to a pin that is known to have been made, as the key directory remembers one, and leaves it as it is. That it is
+    /// gone is `Refused`, and it is not made again by [`Verify::pin`] either.
+    pub fn known_pin(mut self, path: impl AsRef<Path>) -> Self {
+        self.asked_pins.push(Asked::known(path.as_ref()));
+        self
+    }
+
+    /// Where pins lie, by their paths without the first `/`, in place of the file system.
+    pub fn pins_in(mut self, pins: Arc<dyn Store>) -> Self {
+        self.pins = Some(pins);
+        self
+    }
+
     /// Given what an export was given.
     pub(crate) fn with(self, given: Given) -> Self {
         Verify { given, ..self }
@@ -193,7 +224,8 @@ impl Verify {
     /// Verifies.
     ///
     /// # Errors
-    /// `Unavailable` where a file cannot be read, `NoKey` where the identity opens nothing of the log, `Invalid` where
+    /// `Unavailable` where a file cannot be read, `NoKey` where the identity opens nothing of the log, `Refused` where a pin is none,
+    /// or is gone; `Invalid` where a pin is to be made and it is not known whose the log is, and where
     /// [`Verify::newer_than`] was asked for of a log that promises no heartbeat, or none within that time. Everything that
     /// is wrong with the log itself is a finding.
     pub fn run(self) -> Result<Report> {
@@ -202,7 +234,8 @@ impl Verify {
 
     /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
     pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
-        let Verify { given, config, chain, state, foreign, strict, newer_than, clock } = self;
+        let Verify { given, config, chain, state, foreign, strict, newer_than, clock, asked_pins, pins } =
+            self;
         let config = match config {
             Ok(config) => config,
             Err(error) => {
@@ -212,6 +245,9 @@ impl Verify {
         };
         let mut findings = Findings::default();
         foreign.into_iter().for_each(|what| findings.add(Finding::new(FindingKind::KeyMismatch, what)));
+        let whose = (&config.verifier_key, given.key.is_some() || state.is_some());
+        let (pins, misfits) = Pins::read(asked_pins, pins.as_ref(), whose, &clock)?;
+        misfits.into_iter().for_each(|misfit| findings.add(misfit));
         let snapshot = Snapshot::examine(given.store.clone(), config, given.key.as_ref(), &mut findings)?;
         let Some(snapshot) = snapshot else {
             return Ok((Report::of(findings.finish()), None));
@@ -241,6 +277,7 @@ impl Verify {
         if let Some(state) = &state {
             scan.expect(state.chain.next_frame(), state.root, state.terms);
         }
+        pins.expect(&mut scan);
         scan.known_keys.clone_from(&given.erasure_keys);
         scan.findings = findings;
         let total = scan.total_bytes()?;
@@ -313,6 +350,8 @@ impl Verify {
         if quiet || state.as_ref().is_some_and(|state| state.chain.next_frame() <= checkpoint.size) {
             scan.check_known();
         }
+        let misfits = pins.judge(&scan, (&snapshot, given.key.as_ref()), quiet, &*clock)?;
+        misfits.into_iter().for_each(|misfit| scan.findings.add(misfit));
         report.pending = if quiet { 0 } else { tail.frames };
         if let Some(finding) = judge_tail(&tail, &scan, &snapshot, state, Judging { quiet, strict })? {
             scan.findings.add(finding);
@@ -329,6 +368,9 @@ impl Verify {
         report.anchored = snapshot.anchored;
         report.tree_size = checkpoint.size;
         report.root = checkpoint.root;
+        let (pin, misfit) = pins.advance(&snapshot, !scan.findings.has_violation());
+        misfit.into_iter().for_each(|misfit| scan.findings.add(misfit));
+        report.pin = pin;
         report.conclude(std::mem::take(&mut scan.findings).finish());
         let erased = Erased { numbers: scan.take_erased(), frames: 0..checkpoint.size };
         Ok((report, Some(Examined { snapshot: snapshot.clone(), frames: seen, erased })))
@@ -357,6 +399,7 @@ impl Report {
             erased: None,
             pending: 0,
             signed_time: None,
+            pin: None,
             findings: Vec::new(),
         };
         report.conclude(findings);
@@ -477,116 +520,4 @@ fn count_withheld(opener: &BlockOpener, first_entry: u64) -> (u64, Option<Lost>)
         }
     }
     (erased, lost)
-}
-
-/// How what follows the checkpoint is judged.
-#[derive(Clone, Copy)]
-struct Judging {
-    /// Whether no writer can have been at work meanwhile.
-    quiet: bool,
-    strict: bool,
-}
-
-/// What there is to tell of what follows the checkpoint, if anything does that is not the work of a writer.
-fn judge_tail(
-    tail: &Tail,
-    scan: &Scan<'_>,
-    log: &Snapshot,
-    state: Option<SealState>,
-    Judging { quiet, strict }: Judging,
-) -> Result<Option<Finding>> {
-    let Some((segment, offset)) = tail.at.filter(|_| tail.bytes > 0 && (quiet || strict)) else {
-        return Ok(None);
-    };
-    let size = log.checkpoint.size;
-    let objection = match quiet && !scan.findings.has_violation() {
-        true => objection(scan, log, state),
-        false => Ok(None),
-    };
-    // A writer that came since has changed what was looked at.
-    if !matches!(objection, Ok(None)) && !log.is_quiet()? {
-        return Ok(None);
-    }
-    let objection = objection?;
-    let Tail { frames, bytes, .. } = tail;
-    let (kind, detail) = match objection {
-        Some(objection) => (FindingKind::TailDamaged, objection),
-        None if strict => {
-            let (frames, bytes) = (counted(*frames, "frame"), counted(*bytes, "byte"));
-            let detail = format!("{frames} and {bytes} in all follow the last checkpoint");
-            (FindingKind::Unclosed, detail)
-        }
-        None => (FindingKind::UnsignedTail, unsigned::detail(size, *bytes)),
-    };
-    let mut finding = Finding::new(kind, detail).at(segment, offset).frame(size);
-    finding.last_frame = Some(size + frames.saturating_sub(1));
-    Ok(Some(finding))
-}
-
-/// What speaks against what follows the checkpoint, as opening the log would find it with what is at hand: the seal state, or
-/// the seals of the frames before. Nothing where neither is.
-fn objection(scan: &Scan<'_>, log: &Snapshot, state: Option<SealState>) -> Result<Option<String>> {
-    let Snapshot { store, config, checkpoint, .. } = log;
-    let here = || {
-        let (chain, terms) = (scan.chain()?, scan.terms());
-        Some(SealState {
-            log: config.id,
-            terms,
-            chain,
-            root: checkpoint.root,
-            subjects: 0,
-            followed: 0,
-            holds: 0,
-        })
-    };
-    let Some((state, tree)) = state.or_else(here).zip(scan.frontier()) else { return Ok(None) };
-    let segments = segment::list(&**store)?.0;
-    let survey = recover::survey(&**store, config, (&state, checkpoint), tree, &segments);
-    match survey.and_then(|survey| survey.stranger(config.id)) {
-        Ok(stranger) => Ok(stranger),
-        Err(error) if error.io_error().is_some() => Err(error),
-        Err(error) => Ok(Some(error.to_string().replace("; run `bulla verify`", ""))),
-    }
-}
-
-/// How old the newest signature may be, and how old it is.
-struct Age {
-    age: Duration,
-    /// In seconds.
-    time: Option<i64>,
-    /// In nanoseconds.
-    now: i64,
-}
-
-impl Age {
-    /// What there is to tell, where it is too old for a log that promises a heartbeat.
-    fn judge(&self, heartbeat: Option<Duration>) -> Result<Option<Finding>> {
-        let Some(heartbeat) = heartbeat else {
-            return Err(Error::invalid(
-                "the log promises no heartbeat (`log.heartbeat`), so an old signature may only mean that nothing happened: \
-                 how new it is cannot be asked",
-            ));
-        };
-        if self.age <= heartbeat {
-            return Err(Error::invalid(format!(
-                "the log promises a heartbeat every {}: ask for a signature that is newer than a longer time",
-                format_age(heartbeat)
-            )));
-        }
-        let age = i64::try_from(self.age.as_secs()).unwrap_or(i64::MAX);
-        let passed = self.time.map(|time| self.now.div_euclid(1_000_000_000).saturating_sub(time));
-        let detail = match passed {
-            // Whose clock is wrong is not known; a signature from the future says nothing of now.
-            Some(passed) if passed < -age => {
-                format!("the newest epoch or event that is signed is {} s in the future", -passed)
-            }
-            Some(passed) if passed > age => format!(
-                "the newest epoch or event that is signed is {passed} s old, and the log promises one every {}",
-                format_age(heartbeat)
-            ),
-            Some(_) => return Ok(None),
-            None => "no epoch or event is signed".to_owned(),
-        };
-        Ok(Some(Finding::new(FindingKind::Stale, detail)))
-    }
 }

@@ -37,6 +37,7 @@ pub enum FindingKind {
     Unclosed,
     UnsignedTail,
     TailDamaged,
+    PinMismatch,
     Stale,
     Abandoned,
     Gap,
@@ -47,7 +48,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 33] = [
+    pub const ALL: [FindingKind; 34] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -75,6 +76,7 @@ impl FindingKind {
         FindingKind::Unclosed,
         FindingKind::UnsignedTail,
         FindingKind::TailDamaged,
+        FindingKind::PinMismatch,
         FindingKind::Stale,
         FindingKind::Abandoned,
         FindingKind::Gap,
@@ -113,6 +115,7 @@ impl FindingKind {
             Self::Unclosed => "unclosed",
             Self::UnsignedTail => "unsigned-tail",
             Self::TailDamaged => "tail-damaged",
+            Self::PinMismatch => "pin-mismatch",
             Self::Stale => "stale",
             Self::Abandoned => "abandoned",
             Self::Gap => "gap",

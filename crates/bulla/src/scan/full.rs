@@ -33,11 +33,12 @@ use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::{Hash, HashId, sha256};
 use bulla_proof::note::VerifierKey;
 use bulla_proof::tile::{TileBuilder, TileId};
-use bulla_proof::tree;
+use bulla_proof::tree::{self, TreeHead};
 use bulla_store::{Error, Result, Store};
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
+pub(crate) use tail::AtPin;
 
 /// The most unknown leaves that the tree is filled up with; past that it is not followed any more.
 const MOST_UNKNOWN: u64 = 1 << 16;
@@ -91,6 +92,8 @@ pub(crate) struct Scan<'a> {
     /// How many frames are known to be there from elsewhere, the root that they have there, and the one that they have here,
     /// once so many were passed.
     known: Option<Known>,
+    /// The same of pins.
+    pinned: Vec<Known>,
     /// The writing host's clock at the newest epoch or event, in seconds since the Unix epoch.
     pub(crate) signed_time: Option<i64>,
     /// How many epochs the identity opens, and to how many it is a stranger.
@@ -225,6 +228,7 @@ impl<'a> Scan<'a> {
             unsure_terms: false,
             foreign: None,
             known: None,
+            pinned: Vec::new(),
             signed_time: None,
             opened_epochs: 0,
             foreign_epochs: 0,
@@ -244,6 +248,13 @@ impl<'a> Scan<'a> {
                 "[log] of bulla.toml is not the one that the log was made with, as the seal state has it";
             (terms, Finding::new(FindingKind::ConfigMismatch, detail))
         });
+    }
+
+    /// Has the scan find out which root the log's first `frames` frames have, for [`Scan::root_of_pin`] to tell of the pin that was
+    /// expected as many calls after the first.
+    pub(crate) fn expect_pin(&mut self, TreeHead { size: frames, root }: TreeHead) {
+        let found = (frames == 0).then(tree::empty_root);
+        self.pinned.push(Known { frames, root, found });
     }
 
     /// Bytes in all segments.
@@ -577,7 +588,8 @@ impl<'a> Scan<'a> {
         }
         let mut full = Vec::new();
         self.tiles.push(leaf, &mut |id, hashes| full.push((id, hashes.to_vec())));
-        if let Some(known) = self.known.as_mut().filter(|known| known.frames == self.tiles.size()) {
+        let (size, known) = (self.tiles.size(), self.known.iter_mut().chain(&mut self.pinned));
+        for known in known.filter(|known| known.frames == size) {
             known.found = Some(self.tiles.root());
         }
         full.into_iter().try_for_each(|(id, hashes)| self.check_tile(id, &hashes))

@@ -5,7 +5,7 @@ use crate::scan::finding::{Finding, FindingKind, Findings};
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, FULL_WIDTH, TileId, TilePath};
-use bulla_proof::tree;
+use bulla_proof::tree::{self, TreeHead};
 use bulla_store::Store;
 use bulla_store::{Error, Result};
 use std::io;
@@ -82,6 +82,39 @@ pub(crate) fn nodes(store: &dyn Store, count: u64) -> Result<Vec<Hash>> {
         nodes.extend(tile);
     }
     Ok(nodes)
+}
+
+/// The root over the first `size` leaves of the tree `of`, which has so many at least; `None` where the tiles do not come to the
+/// root of that tree, so that they say nothing of it.
+///
+/// # Errors
+/// `Unavailable` where a tile cannot be read.
+pub(crate) fn root_at(store: &dyn Store, of: TreeHead, size: u64) -> Result<Option<Hash>> {
+    let leaves = |index: u64| {
+        let width = u16::try_from((of.size - index * WIDTH).min(WIDTH)).unwrap_or(FULL_WIDTH);
+        read_tile(store, TileId { level: 0, index, width })
+    };
+    let (whole, bundles) = (of.size / WIDTH, size / WIDTH);
+    let mut nodes = nodes(store, whole)?;
+    if !of.size.is_multiple_of(WIDTH) {
+        let Some(edge) = leaves(whole)? else { return Ok(None) };
+        nodes.push(tile::tile_hash(&edge));
+    }
+    // Fewer could come to the same root, each of them standing for two.
+    if nodes.len() as u64 != of.size.div_ceil(WIDTH) || tile::tile_hash(&nodes) != of.root {
+        return Ok(None);
+    }
+    let rest = (size % WIDTH) as usize;
+    let over = usize::try_from(bundles).ok().and_then(|at| nodes.get(at).copied());
+    nodes.truncate(usize::try_from(bundles).unwrap_or(usize::MAX));
+    if rest > 0 {
+        let Some(leaves) = leaves(bundles)?.filter(|leaves| over == Some(tile::tile_hash(leaves))) else {
+            return Ok(None);
+        };
+        let Some(first) = leaves.get(..rest) else { return Ok(None) };
+        nodes.push(tile::tile_hash(first));
+    }
+    Ok(Some(tile::tile_hash(&nodes)))
 }
 
 /// Reads a bundle of commitments; `None` where it is missing or malformed.
@@ -270,5 +303,89 @@ fn list(store: &dyn Store, directory: &str) -> Result<Vec<bulla_store::Item>> {
     match store.list(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         items => items.map_err(|error| Error::io(format!("listing {}", store.describe(directory)), error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulla_proof::hash::sha256;
+    use bulla_proof::tile::TileBuilder;
+    use bulla_testkit::Memory;
+
+    /// The tiles of a tree of `size` leaves, and the root of each size up to that.
+    fn stored(size: u64) -> (Memory, Vec<Hash>) {
+        let (store, mut tiles, mut roots) = (Memory::new(), TileBuilder::new(), vec![tree::empty_root()]);
+        let write = |id: TileId, hashes: &[Hash]| {
+            let path = id.path();
+            store.create_directory(bulla_store::path::parent(&path)).unwrap();
+            bulla_store::replace(&store, &path, &tile::encode_tile(hashes)).unwrap();
+        };
+        for leaf in 0..size {
+            tiles.push(sha256(&[&leaf.to_le_bytes()]), &mut |id, hashes| write(id, hashes));
+            roots.push(tiles.root());
+        }
+        tiles.partials().into_iter().for_each(|(id, hashes)| write(id, &hashes));
+        (store, roots)
+    }
+
+    fn head(roots: &[Hash], size: u64) -> TreeHead {
+        TreeHead { size, root: roots[usize::try_from(size).unwrap()] }
+    }
+
+    #[test]
+    fn the_root_of_any_earlier_size_is_known_from_the_tiles() {
+        for size in [0, 1, 2, 255, 256, 257, 511, 512, 700] {
+            let (store, roots) = stored(size);
+            for earlier in 0..=size {
+                let found = root_at(&store, head(&roots, size), earlier).unwrap();
+                assert_eq!(found, Some(head(&roots, earlier).root), "{earlier} of {size}");
+            }
+        }
+        // Where the tiles of level 1 are two.
+        let size = 256 * 256 + 300;
+        let (store, roots) = stored(size);
+        for earlier in [0, 1, 255, 256, 4097, 65535, 65536, 65537, 65791, 65792, 65793, size - 1, size] {
+            let found = root_at(&store, head(&roots, size), earlier).unwrap();
+            assert_eq!(found, Some(head(&roots, earlier).root), "{earlier} of {size}");
+        }
+    }
+
+    #[test]
+    fn tiles_that_do_not_come_to_the_root_say_nothing() {
+        let (store, roots) = stored(700);
+        let whole = head(&roots, 700);
+        assert_eq!(root_at(&store, TreeHead { root: Hash([7; 32]), ..whole }, 300).unwrap(), None);
+        assert_eq!(
+            root_at(&store, head(&roots, 699), 300).unwrap(),
+            None,
+            "the tree has no tile of that size"
+        );
+        let paths = [(0, 1, 256), (0, 2, 188), (1, 0, 2)]
+            .map(|(level, index, width)| TileId { level, index, width }.path());
+        for path in &paths {
+            let bytes = bulla_store::read_small(&store, path, 1 << 20).unwrap();
+            let mut changed = bytes.clone();
+            changed[40] ^= 1;
+            bulla_store::replace(&store, path, &changed).unwrap();
+            assert_eq!(root_at(&store, whole, 300).unwrap(), None, "{path}");
+            store.remove(path).unwrap();
+            assert_eq!(root_at(&store, whole, 300).unwrap(), None, "{path}");
+            bulla_store::replace(&store, path, &bytes).unwrap();
+        }
+    }
+
+    /// A tile of half as many nodes, each of which stands for two, comes to the same root.
+    #[test]
+    fn fewer_nodes_than_there_are_say_nothing() {
+        let size = 512 * 256 + 5;
+        let (store, roots) = stored(size);
+        let all = nodes(&store, 512).unwrap();
+        let pairs = all.chunks(2).map(|pair| tree::node_hash(&pair[0], &pair[1])).collect::<Vec<_>>();
+        let tiles = [0, 1].map(|index| TileId { level: 1, index, width: FULL_WIDTH }.path());
+        assert_eq!(root_at(&store, head(&roots, size), 256).unwrap(), Some(head(&roots, 256).root));
+        bulla_store::replace(&store, &tiles[0], &tile::encode_tile(&pairs)).unwrap();
+        store.remove(&tiles[1]).unwrap();
+        assert_eq!(root_at(&store, head(&roots, size), 256).unwrap(), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The checkpointer: makes what is durable provable, and publishes it signed.
 //!
-//! Order, each step durable before the next: tiles and bundles, their directories, the seal state, `checkpoint`.
+//! Order, each step durable before the next: tiles and bundles, their directories, the seal state, the pin where the log has one,
+//! `checkpoint`.
 //! Steps that failed are repeated by the next call; none of them is ever undone. Each file is written under another name,
 //! synced, renamed, and its directory synced: without the last step the new name may be lost though the file is not (Pillai
 //! et al., *All File Systems Are Not Created Equal*, OSDI 2014).
@@ -11,6 +12,7 @@ use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::keys::seal_state::SealState;
 use crate::scan::stored_tree;
 use crate::write::commit::Durable;
+use crate::write::kept_pin::KeptPin;
 use bulla_crypto::group::Subjects;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_crypto::signing::SigningKey;
@@ -32,6 +34,7 @@ pub(crate) struct Checkpointer {
     keys: Arc<dyn Store>,
     config: Arc<LogConfig>,
     signing: SigningKey,
+    pin: Option<KeptPin>,
     /// Of a log with erasure.
     subjects: Option<Arc<dyn Subjects>>,
     /// Whether `subjects` has carried out all erasures that the log tells of: not before opening the log has seen to it.
@@ -60,7 +63,7 @@ impl Checkpointer {
         log: Arc<dyn Store>,
         keys: Arc<dyn Store>,
         config: Arc<LogConfig>,
-        signing: SigningKey,
+        (signing, pin): (SigningKey, Option<KeptPin>),
         subjects: Option<Arc<dyn Subjects>>,
         followed: u64,
         (tiles, bundle): (TileBuilder, Vec<u8>),
@@ -72,6 +75,7 @@ impl Checkpointer {
             keys,
             config,
             signing,
+            pin,
             subjects,
             follows: false,
             followed,
@@ -153,18 +157,16 @@ impl Checkpointer {
         }
         let (log, followed) = (self.config.id, self.followed);
         SealState { log, terms, chain, root, subjects, followed, holds }.save(&*self.keys)?;
-        self.sign(size, root)?;
+        let note = signed_note(&self.config.origin, size, root, &self.signing);
+        if let Some(pin) = &mut self.pin {
+            pin.advance((&*self.log, &self.config.verifier_key), head, &note)?;
+        }
+        let written = bulla_store::replace(&*self.log, FILE, note.as_bytes());
+        written.map_err(|error| Error::io(format!("writing {}", self.log.describe(FILE)), error))?;
         (self.published, self.terms) = (head, terms);
         self.ahead = None;
         self.remove_superseded();
         Ok(true)
-    }
-
-    /// Signs and publishes the tree head.
-    fn sign(&self, size: u64, root: Hash) -> Result<()> {
-        let note = signed_note(&self.config.origin, size, root, &self.signing);
-        let written = bulla_store::replace(&*self.log, FILE, note.as_bytes());
-        written.map_err(|error| Error::io(format!("writing {}", self.log.describe(FILE)), error))
     }
 
     /// Writes a tile or bundle durably, with the directories above it.

@@ -4,6 +4,7 @@ pub(crate) mod back_off;
 pub(crate) mod checkpoint;
 pub(crate) mod commit;
 pub(crate) mod engine;
+pub(crate) mod kept_pin;
 pub(crate) mod recover;
 pub(crate) mod seal;
 pub(crate) mod stage;

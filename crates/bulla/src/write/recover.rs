@@ -5,8 +5,8 @@
 //!   into a new segment and synced. What is read back now may never have reached the medium: after a failed `fsync` the
 //!   kernel may mark its pages clean, serve them all the same, and never write them (A. Rebello and others, "Can
 //!   Applications Recover from fsync Failures?", USENIX ATC 2020);
-//! - nothing below the newest anchor (checkpoint, seal state) is ever cut: if it is not there, the log is
-//!   tampered with;
+//! - nothing below the newest anchor (checkpoint, seal state, pin) is ever cut: if it is not there, the log is
+//!   tampered with. Of the pin `engine::pins` sees to that, before anything is adopted;
 //! - groups were synced in order, so damage before a frame of a later group is no torn tail;
 //! - a log goes on only with the `[log]` of its last epoch, or the one that an event since then allows; what allows
 //!   it is the seal state, or a frame whose seal holds, never the log's directory alone;
@@ -36,7 +36,7 @@ use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::TileBuilder;
-use bulla_proof::tree;
+use bulla_proof::tree::{self, TreeHead};
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::counted;
@@ -153,6 +153,11 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
 }
 
 impl Found {
+    /// The tree that the checkpoint covers.
+    pub(crate) fn signed(&self) -> TreeHead {
+        TreeHead { size: self.checkpoint.size, root: self.checkpoint.root }
+    }
+
     /// How many frames the checkpoint covers.
     pub(crate) fn signed_frames(&self) -> u64 {
         self.checkpoint.size

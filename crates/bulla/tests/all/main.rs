@@ -28,6 +28,7 @@ mod log;
 mod lying;
 mod minimise;
 mod panics;
+mod pin;
 mod reader;
 mod register;
 mod second_reader;

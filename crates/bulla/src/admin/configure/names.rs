@@ -22,6 +22,8 @@ pub(super) const HEARTBEAT: &str = "log.heartbeat";
 pub(super) const ERASURE_KEY: &str = "log.erasure_key";
 /// The setting that names places of which opening the log makes something.
 pub(super) const REPLICAS: &str = "vault_replicas";
+/// The setting that names the pin, which is made where it is missing.
+pub(super) const PIN: &str = "pin";
 /// Before the name of a field, the key of its rule.
 pub(super) const FIELDS: &str = "log.fields.";
 

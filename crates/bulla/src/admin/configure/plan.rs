@@ -57,6 +57,7 @@ impl Configure {
             log: (before.digest != after.digest).then_some((before.digest, after.digest)),
             keys: before.differing(&after),
             settings: settings_of(&old) != settings_of(new.as_bytes()) || host.is_some(),
+            made_pin: None,
             live: false,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),

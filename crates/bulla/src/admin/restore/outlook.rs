@@ -9,9 +9,12 @@ use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
+use crate::write::engine::pins::PinAtHand;
 use crate::write::engine::{self, Course, Leftover, Vaults, course, followed_more, leftover, require_newest};
 use crate::write::recover::{self, Beyond};
+use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::FrameKind;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_vault::Vault;
 use std::collections::BTreeSet;
@@ -112,6 +115,15 @@ impl Found {
             None => 0,
         };
         Ok(Found { manifest, beyond, lost_frames })
+    }
+
+    /// Compares a pin with it.
+    ///
+    /// # Errors
+    /// As [`PinAtHand::compare`].
+    pub(super) fn compare(&self, log: &dyn Store, pin: &PinAtHand) -> Result<()> {
+        let Checkpoint { size, root, .. } = self.manifest.snapshot.checkpoint;
+        pin.compare(log, TreeHead { size, root }, (&self.beyond.edge, self.beyond.next))
     }
 
     /// Whether the log ends before what the vault followed.

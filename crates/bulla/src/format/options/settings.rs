@@ -50,10 +50,11 @@ enum Form {
     Durability,
     Profile,
     Places,
+    Pin,
 }
 
 /// All settings. Why each is kept where it is, decision 31 says.
-const FORMS: [(&str, Form, SettingPlace); 14] = [
+const FORMS: [(&str, Form, SettingPlace); 15] = [
     ("memory", Form::Size, SettingPlace::Keys),
     ("block_size", Form::Size, SettingPlace::Log),
     ("segment_size", Form::Size, SettingPlace::Keys),
@@ -68,6 +69,7 @@ const FORMS: [(&str, Form, SettingPlace); 14] = [
     ("plugin_timeout", Form::Duration, SettingPlace::Keys),
     ("durability", Form::Durability, SettingPlace::Keys),
     ("vault_replicas", Form::Places, SettingPlace::Keys),
+    ("pin", Form::Pin, SettingPlace::Keys),
 ];
 
 /// The names of all settings, in the order of [`Options::settings`].
@@ -101,6 +103,7 @@ impl Options {
             value(self.plugin_timeout, || plugin::DEFAULT_TIMEOUT, duration),
             value(self.durability, Durability::default, durability),
             value(self.vault_replicas.as_deref(), || &[], places),
+            value(self.pin.as_deref(), || Path::new(""), |path| path.display().to_string()),
         ];
         let settings = FORMS.iter().zip(values);
         settings
@@ -141,6 +144,7 @@ impl Options {
                 plugin_timeout: None,
                 durability: None,
                 vault_replicas: None,
+                pin: None,
                 ..self
             },
             SettingPlace::Keys => Options {
@@ -222,6 +226,7 @@ pub(crate) fn to_toml(name: &str, text: &str) -> Result<String> {
             split(text).all(|place| super::is_place(Path::new(place))),
             "absolute paths with commas between them",
         ),
+        Form::Pin => (text.is_empty() || super::is_pin(Path::new(text)), "an absolute path"),
     };
     if !fits {
         return Err(Error::invalid(format!("`{name}`: `{text}` is not {wanted}")));
@@ -260,6 +265,7 @@ mod tests {
             Options::default().profile(Profile::Max),
             Options::default().vault_replicas(["/mnt/a", "/mnt/b \"c\""]),
             Options::default().vault_replicas([""; 0]),
+            Options::default().pin("/mnt/a, b/audit \"c\".pin"),
         ];
         for options in options {
             let settings = options.settings();
@@ -283,6 +289,7 @@ mod tests {
                 "profile" => "profile = \"fast\"".to_owned(),
                 "durability" => "durability = \"os\"".to_owned(),
                 "vault_replicas" => "vault_replicas = [\"/mnt/a\"]".to_owned(),
+                "pin" => "pin = \"/mnt/a\"".to_owned(),
                 "linger" | "append_timeout" | "checkpoint_interval" | "retry_delay" | "plugin_timeout" => {
                     format!("{name} = \"7 s\"")
                 }
@@ -333,6 +340,7 @@ mod tests {
             ("memories", "64 MiB"),
             ("vault_replicas", "replica"),
             ("vault_replicas", "/mnt/a,../b"),
+            ("pin", "audit.pin"),
         ] {
             assert!(to_toml(name, text).is_err(), "{name} {text}");
         }

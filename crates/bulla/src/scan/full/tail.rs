@@ -11,6 +11,17 @@ use bulla_proof::hash::Hash;
 use bulla_proof::tree::{self, Frontier};
 use bulla_store::Result;
 
+/// What a log is that a pin is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtPin {
+    /// It begins with the pin's frames.
+    Same,
+    /// It begins with others.
+    Other,
+    /// It ends before that, behind so many frames.
+    Shorter { frames: u64 },
+}
+
 impl Scan<'_> {
     /// Ends the scan: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.
     pub(crate) fn finish(&mut self, root: Hash) -> Result<Tail> {
@@ -82,6 +93,17 @@ impl Scan<'_> {
         self.add(finding);
     }
 
+    /// What the log is found to be that a pin is of: see [`Scan::expect_pin`]. Nothing where that cannot be told of a log that is
+    /// damaged, of which more is told.
+    pub(crate) fn root_of_pin(&self, pin: usize) -> Option<AtPin> {
+        let Known { root, found, .. } = self.pinned.get(pin).filter(|_| !self.broken)?;
+        Some(match found {
+            Some(found) if found == root => AtPin::Same,
+            Some(_) => AtPin::Other,
+            None => AtPin::Shorter { frames: self.next },
+        })
+    }
+
     /// The tree of the frames that the checkpoint covers; nothing where not all of them are known.
     pub(crate) fn frontier(&self) -> Option<Frontier> {
         (!self.broken && self.tiles.size() == self.size).then(|| self.tiles.frontier())
@@ -111,7 +133,8 @@ impl Scan<'_> {
             open.cursor.pass(&head);
             if let Some(tree) = &mut tree {
                 tree.push(tree::leaf_hash(&head.encoded));
-                if let Some(known) = self.known.as_mut().filter(|known| known.frames == tree.size()) {
+                let known = self.known.iter_mut().chain(&mut self.pinned);
+                for known in known.filter(|known| known.frames == tree.size()) {
                     known.found = Some(tree.root());
                 }
             }

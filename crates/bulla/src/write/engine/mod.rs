@@ -14,6 +14,7 @@ mod directories;
 mod erasing;
 pub(crate) mod grouping;
 mod locks;
+pub(crate) mod pins;
 pub(crate) mod progress;
 mod sealing;
 pub(crate) mod sequencer;
@@ -33,6 +34,7 @@ use crate::keys;
 use crate::write::back_off::BackOff;
 use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::{Committer, Policy};
+use crate::write::kept_pin::Pinned;
 use crate::write::recover::Recovery;
 use crate::write::stage::queue::{Bounds, StagingQueue};
 use crate::write::telemetry::Meter;
@@ -47,10 +49,12 @@ use committing::{CommitQueue, Committing};
 pub(crate) use directories::Directories;
 pub(crate) use erasing::{Course, Leftover, after_resumed, course, leftover};
 use locks::{Rank, RankedMutex};
+use pins::PinAtHand;
 use progress::Progress;
 use sequencer::{AssignedFrame, Sequencer};
 use sources::Sources;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, refuse_unfinished};
@@ -80,6 +84,8 @@ pub(crate) struct Engine {
     pub(crate) meter: Arc<Meter>,
     pub(crate) back_off: Arc<BackOff>,
     pub(crate) recovery: Recovery,
+    /// The log's pin, as it was when the log was opened.
+    pub(crate) pinned: Option<Pinned>,
     /// The number of the first frame that this process made.
     opened_at: u64,
     sources: Sources,
@@ -143,13 +149,23 @@ impl Engine {
         vaults: Vaults,
     ) -> Result<Self> {
         let (config, settings) = config::load_of_log(&*log)?;
+        let given = options.pinned().map(Path::to_owned);
         let tuning = tuning((&*log, &*keys), settings, options)?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
-        let (subject_keys, found) =
-            SubjectKeys::load((&log, &keys), &config, &environment, vaults, &tuning.vault_replicas)?;
+        let pin = PinAtHand::look(given.as_deref(), (&*log, &*keys), &config, &environment)?;
+        let (subject_keys, found) = SubjectKeys::load(
+            (&log, &keys),
+            &config,
+            &environment,
+            vaults,
+            (&tuning.vault_replicas, pin.as_ref()),
+        )?;
         let followed = found.followed;
         // All that speaks against going on was asked: from here on the log is written to.
+        let take_up = |pin: PinAtHand| pin.take_up((&*log, &*keys), (&config, &signing), found.signed());
+        let pin = pin.map(take_up).transpose()?;
+        let pinned = pin.as_ref().map(|pin| pin.state().clone());
         let recovered = found.adopt(&*log, tuning.segment_size)?;
         let policy = Policy {
             durability: tuning.durability,
@@ -181,8 +197,15 @@ impl Engine {
         let tree = (recovered.tiles, recovered.bundle);
         let indexer = Indexer::new(log.clone(), next_frame);
         let subjects = subject_keys.as_ref().map(|subject_keys| subject_keys.subjects.clone());
-        let checkpointer =
-            Checkpointer::new(log.clone(), keys.clone(), config.clone(), signing, subjects, followed, tree);
+        let checkpointer = Checkpointer::new(
+            log.clone(),
+            keys.clone(),
+            config.clone(),
+            (signing, pin),
+            subjects,
+            followed,
+            tree,
+        );
         let progress = Progress::new(checkpointer.published(), checkpointer.terms());
         let commits = CommitQueue::new(next_frame, tuning.in_flight);
         let serial = SerialStages {
@@ -211,6 +234,7 @@ impl Engine {
             progress,
             meter,
             recovery: recovered.report,
+            pinned,
             opened_at: next_frame,
             sources: Sources::new(),
             commits,

@@ -10,6 +10,7 @@ use crate::keys::{files, vault};
 use crate::scan::manifest::Manifest;
 use crate::scan::own_keys::other_history;
 use crate::scan::snapshot::Snapshot;
+use crate::write::engine::pins::PinAtHand;
 use crate::write::recover::{self, Edge, Found};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::Subjects;
@@ -136,10 +137,14 @@ pub(crate) fn older_log((log, frames): (&dyn Store, u64), keys: &dyn Store, vaul
 fn find(
     (log, keys): (&Arc<dyn Store>, &dyn Store),
     config: &LogConfig,
-    subject_keys: Option<&SubjectKeys>,
-    vaults: Vaults,
+    (subject_keys, vaults): (Option<&SubjectKeys>, Vaults),
+    pin: Option<&PinAtHand>,
 ) -> Result<Found> {
     let found = recover::find(&**log, keys, config)?;
+    if let Some(pin) = pin {
+        let (edge, next) = found.edge();
+        pin.compare(&**log, found.signed(), (&edge, next))?;
+    }
     if let Some(subject_keys) = subject_keys.filter(|_| vaults == Vaults::Newest) {
         let SubjectKeys { subjects, vault } = subject_keys;
         let log = (found.signed_frames(), found.report.entries);
@@ -167,12 +172,12 @@ impl SubjectKeys {
         config: &LogConfig,
         environment: &Environment,
         vaults: Vaults,
-        replicas: &[PathBuf],
+        (replicas, pin): (&[PathBuf], Option<&PinAtHand>),
     ) -> Result<(Option<Self>, Found)> {
         let stores = (&**log, &**keys);
         let places = locate(replicas, stores, config, environment)?;
         let looked_at = Self::open((config, &**keys), environment, Access::Read, Vec::new())?;
-        let found = match find((log, &**keys), config, looked_at.as_ref(), vaults) {
+        let found = match find((log, &**keys), config, (looked_at.as_ref(), vaults), pin) {
             Ok(found) => found,
             Err(error) => {
                 // A replica that is newer says what there is to go on with.

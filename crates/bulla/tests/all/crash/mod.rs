@@ -8,6 +8,7 @@
 mod configure;
 mod faults;
 mod kill;
+mod pin;
 mod points;
 mod scenario;
 mod settings;

@@ -15,6 +15,10 @@ pub(super) const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zm
 /// The source that the first two producers of all sessions have their entries from.
 pub(super) const SOURCE: SourceId = SourceId([7; 16]);
 
+/// Where the pin lies, and in which directory of the machine.
+pub(super) const PIN: &str = "/audit.pin";
+pub(super) const ELSEWHERE: &str = "elsewhere";
+
 /// Where in the source an entry of a producer of this name stands, if it is from there. What the two have of a session meets, record
 /// by record, and what they have of two sessions does not.
 pub(super) fn place(name: &str, index: u64) -> Option<Place> {
@@ -104,7 +108,12 @@ impl Scenario {
         let number = history.begin_session();
         let seed = history.seed.rotate_left(17) ^ number.wrapping_mul(0x5851_f42d_4c95_7f2d);
         let (log, keys) = (Arc::new(machine.store("audit")), Arc::new(machine.store("audit.keys")));
-        let opened = Log::open_stepped(log, keys, self.options(), environment(seed, &history.recorder));
+        let (mut options, mut environment) = (self.options(), environment(seed, &history.recorder));
+        if history.pinned {
+            options = options.pin(PIN);
+            environment.pins = Some(Arc::new(machine.store(ELSEWHERE)));
+        }
+        let opened = Log::open_stepped(log, keys, options, environment);
         let opened = opened.inspect_err(|_| history.note_checkpoint(machine))?;
         // What recovery adopted, it has made durable.
         history.synced = history.written.clone();

@@ -1,6 +1,6 @@
 //! The world around a log under test, and what must hold of the log in it.
 
-use super::scenario::place;
+use super::scenario::{ELSEWHERE, PIN, place};
 use crate::helpers::Rng;
 use crate::register::ByName;
 use bulla::environment::{AesGcm, Cipher, Clock, Environment, Interrupt, KeyWrap, Random, apply_key_stream};
@@ -121,6 +121,7 @@ pub(super) fn environment(seed: u64, recorder: &Recorder) -> Environment {
         key_wrap: Arc::new(OpenWrap),
         subjects: Some(Arc::new(ByName)),
         trying_again: None,
+        pins: None,
     }
 }
 
@@ -145,6 +146,8 @@ pub(super) struct History {
     /// Every checkpoint that anybody could have seen.
     pub(super) published: BTreeSet<(u64, Hash)>,
     sessions: u64,
+    /// Whether the log is opened with a pin, which lies on another disk of the machine.
+    pub(super) pinned: bool,
 }
 
 impl History {
@@ -159,6 +162,7 @@ impl History {
             counted: Counts::new(),
             published: BTreeSet::new(),
             sessions: 0,
+            pinned: false,
         }
     }
 
@@ -220,7 +224,10 @@ impl History {
         let seal_key = String::from_utf8(machine.read("audit.keys/seal.key").ok_or("no seal key")?);
         let verify = Verify::open_store(Arc::new(machine.store("audit")))
             .and_then(|verify| verify.seal_key(&seal_key.unwrap_or_default())?.seal_state(&state));
-        let verify = verify.map_err(|error| error.to_string())?;
+        let mut verify = verify.map_err(|error| error.to_string())?;
+        if self.pinned && machine.read(&format!("{ELSEWHERE}{PIN}")).is_some() {
+            verify = verify.known_pin(PIN).pins_in(Arc::new(machine.store(ELSEWHERE)));
+        }
         let report =
             verify.key(verifier_key(machine)?).threads(1).run().map_err(|error| error.to_string())?;
         let violation = report.findings.iter().find(|finding| finding.severity == Severity::Violation);

@@ -110,6 +110,7 @@ pub(crate) fn environment(seed: u64, cipher: Arc<dyn Cipher>) -> Environment {
         key_wrap: Arc::new(Mask),
         subjects: None,
         trying_again: None,
+        pins: None,
     }
 }
 

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-fn logs() -> Vec<Value> {
+pub(crate) fn logs() -> Vec<Value> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/seal");
     let read = |name: &HashId| std::fs::read_to_string(format!("{directory}/{}.json", name.name())).unwrap();
     HashId::ALL.iter().map(|name| serde_json::from_str(&read(name)).unwrap()).collect()
@@ -143,7 +143,7 @@ fn sources(log: &Value) -> Vec<SourceState> {
 }
 
 /// The files that the other implementation wrote.
-fn store_of(log: &Value) -> Memory {
+pub(crate) fn store_of(log: &Value) -> Memory {
     let store = Memory::new();
     for (path, content) in log["files"].as_object().unwrap() {
         let directories = path.match_indices('/').map(|(end, _)| &path[..end]);
@@ -221,6 +221,7 @@ fn what_is_written_from_the_same_secrets_is_the_same() {
             key_wrap: Arc::new(Mask),
             subjects: None,
             trying_again: None,
+            pins: None,
         };
         let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
         let init = Init::default().erasure(false).origin(text(&log, "origin")).recipient(RECIPIENT);

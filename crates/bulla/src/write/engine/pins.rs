@@ -1,0 +1,192 @@
+//! The pin of a log that is opened for writing: what is there is looked at and compared before anything is written, and is made,
+//! remembered and advanced after that.
+//!
+//! Invariants:
+//! - nothing is adopted of a log that ends before its pin, or that does not begin with its frames;
+//! - the pin is there before the key directory remembers it, so that no crash leaves one that is remembered and missing;
+//! - one that the key directory remembers and that is missing is never made again by opening the log.
+
+use crate::format::config::{self, LogConfig};
+use crate::keys::settings;
+use crate::scan::checkpoint::trusted_checkpoint;
+use crate::scan::pin::{Pin, PinFile};
+use crate::write::checkpoint::signed_note;
+use crate::write::kept_pin::KeptPin;
+use crate::write::recover::Edge;
+use bulla_crypto::environment::Environment;
+use bulla_crypto::signing::SigningKey;
+use bulla_proof::tree::TreeHead;
+use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_text::spelling::counted;
+use std::io;
+use std::path::Path;
+
+/// A pin that was looked at. Nothing was written.
+pub(crate) struct PinAtHand {
+    pin: Pin,
+    /// `None` where there is none yet.
+    head: Option<TreeHead>,
+    /// Whether the key directory knows of it.
+    remembered: bool,
+}
+
+impl PinAtHand {
+    /// Looks at the pin that was given, or else at the one that the key directory remembers, if there is either.
+    ///
+    /// # Errors
+    /// `Refused` where it is no pin or that of another log, where it is missing and remembered, where the key directory
+    /// remembers another one, and where it lies in the log's directory or among its keys; `Unavailable` where it cannot be read.
+    pub(crate) fn look(
+        given: Option<&Path>,
+        (log, keys): (&dyn Store, &dyn Store),
+        config: &LogConfig,
+        environment: &Environment,
+    ) -> Result<Option<Self>> {
+        let host = settings::load(keys)?;
+        let remembered = host.pinned();
+        if let (Some(given), Some(remembered)) = (given, remembered)
+            && given != remembered
+        {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "the log is pinned at {}, as its keys in {} remember, and the pin {} was named: name that one or none, or have \
+                     the log pinned at the other one with `bulla config DIR set pin {}`",
+                    remembered.display(),
+                    keys.describe(""),
+                    given.display(),
+                    given.display()
+                ),
+            ));
+        }
+        let Some(path) = given.or(remembered) else { return Ok(None) };
+        let pin = open(path, (log, keys), environment)?;
+        let head = match pin.read(&config.verifier_key)? {
+            PinFile::Head(head) => Some(head),
+            PinFile::Foreign(why) => return Err(Error::new(ErrorKind::Refused, why)),
+            PinFile::Nothing if remembered.is_some() => {
+                let path = path.display();
+                return Err(Error::new(
+                    ErrorKind::Refused,
+                    format!(
+                        "{}, and the log's keys in {} remember it; where it is lost for good, `bulla config DIR set pin {path}` \
+                         makes it again, of what the log has now",
+                        pin.gone(),
+                        keys.describe("")
+                    ),
+                ));
+            }
+            PinFile::Nothing => None,
+        };
+        Ok(Some(PinAtHand { pin, head, remembered: remembered.is_some() }))
+    }
+
+    /// Compares the pin with what would be gone on with: a log whose checkpoint signs `signed`, that ends with `edge`, behind frame
+    /// `next`.
+    ///
+    /// # Errors
+    /// `Tampered` where the log ends before the pin does, or does not begin with its frames; `Unavailable` where a file of the
+    /// tree cannot be read.
+    pub(crate) fn compare(
+        &self,
+        log: &dyn Store,
+        signed: TreeHead,
+        (edge, next): (&Edge, u64),
+    ) -> Result<()> {
+        let Some(head) = self.head else { return Ok(()) };
+        let name = log.describe("");
+        if next < head.size {
+            return Err(Error::tampered(format!(
+                "{name} ends after {}, but {}; run `bulla verify`",
+                counted(next, "frame"),
+                self.pin.is_ahead(head.size)
+            )));
+        }
+        match edge.root_at(head.size) {
+            Some(root) if root == head.root => Ok(()),
+            Some(_) => {
+                Err(Error::tampered(format!("{name}: {}; run `bulla verify`", self.pin.is_other(head.size))))
+            }
+            None => self.pin.require_beginning(log, signed, head),
+        }
+    }
+
+    /// Makes the pin, of the log's checkpoint, where there is none, and has the key directory remember it. What speaks against the
+    /// log was asked.
+    ///
+    /// # Errors
+    /// `Unavailable` where one of these cannot be written, `Locked` where somebody changes the settings at the same time.
+    pub(crate) fn take_up(
+        self,
+        (log, keys): (&dyn Store, &dyn Store),
+        (config, signing): (&LogConfig, &SigningKey),
+        signed: TreeHead,
+    ) -> Result<KeptPin> {
+        if self.head.is_none() {
+            self.pin.make(signed_note(&config.origin, signed.size, signed.root, signing).as_bytes())?;
+        }
+        if !self.remembered {
+            let _lock = log.lock(config::LOCK).map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => Error::new(
+                    ErrorKind::Locked,
+                    format!("somebody else is changing {}: try again", log.describe(config::FILE)),
+                ),
+                _ => Error::io(format!("locking {}", log.describe(config::LOCK)), error),
+            })?;
+            settings::remember_pin(keys, self.pin.path())?;
+        }
+        Ok(KeptPin::new(self.pin, self.head.unwrap_or(signed), self.head.is_none()))
+    }
+}
+
+/// The pin at a path, which lies neither in the log's directory nor among its keys: it would be put back with them.
+///
+/// # Errors
+/// `Refused` where it does.
+pub(crate) fn open(
+    path: &Path,
+    (log, keys): (&dyn Store, &dyn Store),
+    environment: &Environment,
+) -> Result<Pin> {
+    for store in [log, keys] {
+        if is_inside(store, path) {
+            let message = format!(
+                "{}, the pin, lies in {}, with which it would be put back: keep it on another disk or host",
+                path.display(),
+                store.describe("")
+            );
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+    }
+    Ok(Pin::at(path, environment.pins.clone(), environment.clock.clone()))
+}
+
+/// Makes a pin of the log's checkpoint where there is none. Returns how many frames it covers, where it was made.
+///
+/// # Errors
+/// As [`PinAtHand::look`] and [`PinAtHand::take_up`]; `Tampered` where the checkpoint is not signed by the log's key.
+pub(crate) fn make_where_missing(
+    path: &Path,
+    (log, keys): (&dyn Store, &dyn Store),
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<Option<u64>> {
+    let pin = open(path, (log, keys), environment)?;
+    match pin.read(&config.verifier_key)? {
+        PinFile::Head(_) => Ok(None),
+        PinFile::Foreign(why) => Err(Error::new(ErrorKind::Refused, why)),
+        PinFile::Nothing => {
+            let signed = trusted_checkpoint(log, config, None)?;
+            pin.make(&signed.note)?;
+            Ok(Some(signed.checkpoint.size))
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "only paths without links tell whether one lies in the other")]
+fn is_inside(store: &dyn Store, path: &Path) -> bool {
+    let inside =
+        |held: &Path| Some(path.parent()?.canonicalize().ok()?.starts_with(held.canonicalize().ok()?));
+    let held = store.directory().and_then(|directory| directory.held_path().ok());
+    held.and_then(|held| inside(&held)).unwrap_or(false)
+}
