@@ -10,6 +10,9 @@
 //!
 //! It is a signed note as [C2SP tlog-checkpoint](https://c2sp.org/tlog-checkpoint) has it, byte for byte what `checkpoint` was.
 
+#[cfg(test)]
+mod tests;
+
 use crate::scan::stored_tree;
 use bulla_crypto::environment::{Clock, Interrupt};
 use bulla_proof::checkpoint::{Checkpoint, MAX_NOTE, SignedNote, VerifierKey};

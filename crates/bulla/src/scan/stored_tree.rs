@@ -307,14 +307,14 @@ fn list(store: &dyn Store, directory: &str) -> Result<Vec<bulla_store::Item>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use bulla_proof::hash::sha256;
     use bulla_proof::tile::TileBuilder;
     use bulla_testkit::Memory;
 
     /// The tiles of a tree of `size` leaves, and the root of each size up to that.
-    fn stored(size: u64) -> (Memory, Vec<Hash>) {
+    pub(crate) fn stored(size: u64) -> (Memory, Vec<Hash>) {
         let (store, mut tiles, mut roots) = (Memory::new(), TileBuilder::new(), vec![tree::empty_root()]);
         let write = |id: TileId, hashes: &[Hash]| {
             let path = id.path();
@@ -329,7 +329,7 @@ mod tests {
         (store, roots)
     }
 
-    fn head(roots: &[Hash], size: u64) -> TreeHead {
+    pub(crate) fn head(roots: &[Hash], size: u64) -> TreeHead {
         TreeHead { size, root: roots[usize::try_from(size).unwrap()] }
     }
 
