@@ -14,7 +14,7 @@ use crate::workshop::{Operation, Watch, Watched};
 use bulla::environment::{Clock, Environment, Interrupt, Random};
 use bulla::store::{FileSystem, Item, Lock, Store, StoreFile};
 use bulla::{Error, LogId};
-use bulla_testkit::fault::{FaultStore, Faults};
+use bulla_testkit::fault::{Fault, FaultStore, Faults};
 use bulla_vault::{Access, Settings, Vault};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,12 +56,25 @@ struct Moments {
     state: Mutex<State>,
 }
 
+/// What is to go wrong at an operation on a certain file.
+#[derive(Clone, Debug)]
+pub(super) struct Strike {
+    /// What its path begins with.
+    pub(super) path: &'static str,
+    /// So many operations on it pass before.
+    pub(super) after: u64,
+    pub(super) fault: Option<Fault>,
+    /// The machine stops so many moments after that.
+    pub(super) stop_in: Option<u64>,
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// So many moments pass before the machine stops.
     stop_in: Option<u64>,
     /// So many draws of randomness succeed before so many fail.
     random_fails: Option<(u64, u64)>,
+    strike: Option<Strike>,
     /// Whether it stopped between two operations on its own files. At one of these it stops by itself, and that may be done in part.
     stopped: bool,
     image: Option<TempDir>,
@@ -85,8 +98,18 @@ impl Moments {
         }
     }
 
-    fn before_operation(&self) -> io::Result<()> {
+    fn before_operation(&self, path: &str) -> io::Result<()> {
         let mut state = self.state.lock().expect("nothing panics here");
+        match &mut state.strike {
+            Some(strike) if path.starts_with(strike.path) && strike.after > 0 => strike.after -= 1,
+            Some(strike) if path.starts_with(strike.path) => {
+                strike.fault.iter().for_each(|fault| self.machine.fail_at(self.machine.operations(), *fault));
+                let stop_in = strike.stop_in;
+                state.stop_in = stop_in.or(state.stop_in);
+                state.strike = None;
+            }
+            _ => {}
+        }
         self.pass(&mut state);
         if state.stopped { Err(io::Error::other("the machine stopped")) } else { Ok(()) }
     }
@@ -115,12 +138,12 @@ impl Moments {
 }
 
 impl Watch for Moments {
-    fn before(&self, _: Operation, _: &str) -> io::Result<()> {
-        self.before_operation()
+    fn before(&self, _: Operation, path: &str) -> io::Result<()> {
+        self.before_operation(path)
     }
 
-    fn before_sync_directory(&self, _: &str) -> io::Result<()> {
-        self.before_operation()
+    fn before_sync_directory(&self, path: &str) -> io::Result<()> {
+        self.before_operation(path)
     }
 }
 
@@ -240,6 +263,11 @@ impl Host {
     /// The machine stops after so many moments from now.
     pub(super) fn stop_in(&self, moments: u64) {
         self.moments.state.lock().expect("nothing panics here").stop_in = Some(moments);
+    }
+
+    /// Something goes wrong at an operation on a certain file.
+    pub(super) fn strike(&self, strike: Strike) {
+        self.moments.state.lock().expect("nothing panics here").strike = Some(strike);
     }
 
     /// Of the draws of randomness from now on, some fail after some that succeed.

@@ -54,14 +54,23 @@ pub(super) struct Session {
     pub(super) log: Log,
     pub(super) number: u64,
     pub(super) producers: Vec<(Producer, u64)>,
-    /// A receipt, of which producer, and how many entries of that it covers from the first on.
-    pub(super) receipts: Vec<(Receipt, u64, u64)>,
+    pub(super) receipts: Vec<Given>,
     /// Whether anything was to fail since the log was opened: only then may something.
     pub(super) troubled: bool,
     /// Whether an error ended it.
     pub(super) failed: bool,
     /// Where some entries are from.
     pub(super) source: Option<Source>,
+}
+
+/// A receipt that a producer gave.
+pub(super) struct Given {
+    pub(super) receipt: Receipt,
+    pub(super) producer: u64,
+    /// How many entries of that producer it covers, from the first on.
+    pub(super) count: u64,
+    /// What it told by itself, once.
+    pub(super) told: Arc<Mutex<Vec<bool>>>,
 }
 
 /// How a session ends.
@@ -191,7 +200,7 @@ impl Life {
                 if !self.host.stopped() {
                     self.model.note_checkpoint(&self.host)?;
                 }
-                self.crash(None, !self.host.stopped())?;
+                self.crash(None, true)?;
                 Ok(None)
             }
         }
@@ -257,7 +266,7 @@ impl Life {
                 match closed {
                     Some(Ok(())) => {
                         self.model.keep_all(number);
-                        let last = receipts.iter().try_for_each(|(receipt, ..)| receipt.checkpointed());
+                        let last = receipts.iter().try_for_each(|given| given.receipt.checkpointed());
                         sound("a receipt of a log that is closed", last)?;
                         if self.host.stopped() {
                             return self.crash(None, false);

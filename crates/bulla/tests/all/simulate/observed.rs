@@ -435,6 +435,18 @@ impl Model {
         Ok(())
     }
 
+    /// An erasure has a certificate.
+    pub(super) fn certify(&self, host: &Host, whose: &Whose, which: u64) -> Outcome {
+        let told = self.erasures.iter().filter_map(|erasing| erasing.event.as_ref()).collect::<Vec<_>>();
+        let Some((frame, numbers)) = told.get(which as usize % told.len().max(1)) else { return Ok(()) };
+        let proof = sound("a certificate", self.reader(host, whose)?.prove_event(*frame))?;
+        let checked = proof.verify(Some(&whose.key)).map_err(|error| format!("a certificate: {error}"))?;
+        let event = Event::decode(checked.event()).map_err(|error| format!("a certificate: {error}"))?;
+        let is_of_it = matches!(&event, Event::Erased { numbers: certified, .. } if certified == numbers);
+        must!(is_of_it, "the certificate of frame {frame}, which erased {numbers:?}, is of {event:?}");
+        Ok(())
+    }
+
     /// The log, which only grew, is proven to go on from a checkpoint that was published once.
     pub(super) fn prove_growth(
         &self,
@@ -443,7 +455,9 @@ impl Model {
         observed: &Observed,
         which: u64,
     ) -> Outcome {
-        let old = observed.published.iter().filter(|(size, ..)| *size > 0).collect::<Vec<_>>();
+        // One of more frames was seen before a power cut, and the log was not signed again since it was opened.
+        let is_old = |(size, ..): &&(u64, Hash, Vec<u8>)| (1..=observed.size).contains(size);
+        let old = observed.published.iter().filter(is_old).collect::<Vec<_>>();
         let Some((size, _, note)) = old.get(which as usize % old.len().max(1)) else { return Ok(()) };
         let proof = sound("a proof of growth", self.reader(host, whose)?.prove_consistency(note))?;
         let proof =

@@ -1,13 +1,15 @@
 //! What is done to a log that is open, and what it has to say to that.
 
 use super::entries::Id;
-use super::life::{Life, Session, may_pass};
+use super::host::Strike;
+use super::life::{Given, Life, Session, may_pass};
 use super::observed::{Covers, Observed};
 use super::outcome::{Outcome, must, sound};
 use super::sources::{self, SOURCE, place};
 use bulla::Step;
 use bulla_testkit::fault::Fault;
 use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 impl Life {
@@ -15,7 +17,7 @@ impl Life {
     pub(super) fn trouble(&mut self) {
         let next = self.host.machine.operations();
         let within = *self.rng.one(&[8, 25, 60]);
-        match self.rng.below(14) {
+        match self.rng.below(18) {
             0..=6 => {
                 for _ in 0..=self.rng.below(3) {
                     let (at, fault) = (next + self.rng.below(within), *self.rng.one(&Fault::ALL));
@@ -41,11 +43,36 @@ impl Life {
                 self.host.fail_random(after, count);
                 self.say("fail randomness", (after, count));
             }
-            _ => return self.stop(2 * within),
+            11..=13 => return self.stop(2 * within),
+            _ => return self.strike(),
         }
         if self.rng.below(3) == 0 {
             self.stop(within);
         }
+    }
+
+    /// What goes wrong goes wrong at a certain file, and the machine may stop soon after that.
+    fn strike(&mut self) {
+        const PATHS: [&str; 10] = [
+            "segments",
+            "segments",
+            "segments",
+            "checkpoint",
+            "tile",
+            "seal.state",
+            "holds",
+            "erasure.pending",
+            "bulla.toml",
+            "sources",
+        ];
+        let strike = Strike {
+            path: self.rng.one::<&str>(&PATHS),
+            after: self.rng.below(6),
+            fault: (self.rng.below(3) > 0).then(|| *self.rng.one(&Fault::ALL)),
+            stop_in: (self.rng.below(3) > 0).then(|| self.rng.below(8)),
+        };
+        self.say("strike", &strike);
+        self.host.strike(strike);
     }
 
     /// The machine stops within so many moments.
@@ -193,7 +220,11 @@ impl Life {
         let receipt = producer.flush();
         if let Some(receipt) = self.came(session, format!("flush p{number}"), receipt)? {
             let count = self.model.promise(number).appended;
-            session.receipts.push((receipt, number, count));
+            let told = Arc::<Mutex<Vec<bool>>>::default();
+            let tell = told.clone();
+            let telling = receipt.when_durable(move |came| tell.lock().unwrap().push(came.is_ok()));
+            sound("having a receipt tell", telling)?;
+            session.receipts.push(Given { receipt, producer: number, count, told });
         }
         Ok(())
     }
@@ -207,8 +238,8 @@ impl Life {
         self.model.keep_all(session.number);
         let (appended, told) = (self.model.appended(session.number), session.log.acknowledged());
         must!(told == appended, "{appended} entries were flushed, {told} are called durable");
-        for (receipt, ..) in &session.receipts {
-            sound("a receipt of what is flushed", receipt.checkpointed())?;
+        for given in &session.receipts {
+            sound("a receipt of what is flushed", given.receipt.checkpointed())?;
         }
         Ok(true)
     }
@@ -217,8 +248,19 @@ impl Life {
     pub(super) fn poll(&mut self, session: &mut Session) -> Outcome {
         let survives_power_cut = self.plan.durability.survives_power_cut();
         let model = &mut self.model;
-        session.receipts.retain(|(receipt, producer, count)| {
-            let acknowledged = receipt.durable_within(Duration::ZERO).unwrap_or(false);
+        let mut wrong = None;
+        session.receipts.retain(|Given { receipt, producer, count, told }| {
+            let asked = receipt.durable_within(Duration::ZERO);
+            let expected = match &asked {
+                Ok(false) => vec![],
+                Ok(true) => vec![true],
+                Err(_) => vec![false],
+            };
+            let told = told.lock().unwrap().clone();
+            if told != expected {
+                wrong = Some(format!("a receipt of p{producer} says {asked:?}, and told {told:?}"));
+            }
+            let acknowledged = asked.unwrap_or(false);
             if acknowledged {
                 let promise = model.promise(*producer);
                 promise.written = promise.written.max(*count);
@@ -228,6 +270,7 @@ impl Life {
             }
             !acknowledged
         });
+        wrong.map_or(Ok(()), Err)?;
         let told = session.log.telemetry();
         must!((told.durable_prefix, told.lost) == (told.entries, 0), "{told:?}");
         model.count(session.number, told.entries)?;
@@ -300,6 +343,7 @@ impl Life {
         }
         let about = (self.rng.below(observed.entries.len().max(1) as u64), self.rng.below(8) as usize);
         self.model.ask(&self.host, &self.whose, &observed, about)?;
+        self.model.certify(&self.host, &self.whose, self.rng.next() >> 1)?;
         self.model.prove_growth(&self.host, &self.whose, &observed, self.rng.next() >> 1)?;
         self.check_recipients()?;
         self.model.recorder.check()?;
