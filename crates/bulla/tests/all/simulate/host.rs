@@ -313,6 +313,7 @@ impl Host {
             key_wrap: Arc::new(OpenWrap),
             subjects: None,
             trying_again: None,
+            pins: None,
         }
     }
 
