@@ -10,10 +10,14 @@ use crate::verify::parse_key;
 use bulla::keys::files;
 use bulla::store::FileSystem;
 use bulla::{Created, HashId};
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
 use serde::Serialize;
 use std::fmt::Write;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use zeroize::Zeroizing;
 
 /// Make an empty log and its keys.
 #[derive(clap::Args, Debug)]
@@ -26,9 +30,8 @@ RULE is keep, drop, pseudonymise, truncate-ip:24/48 (client), strip-query
 (location) or cap:256 (payload); what it takes away is never written.
 Without --recipient an identity that reads the log is made, in the key directory.
 
-The personal fields of an entry with data subjects are encrypted once more, under
-keys of theirs that lie in the key directory's vault and can be destroyed: without
-the vault they cannot be read. --erasure off leaves that out.")]
+The personal fields of an entry with data subjects are encrypted once more, under keys
+in the key directory's vault that can be destroyed. --erasure off leaves that out.")]
 pub(crate) struct Init {
     #[command(flatten)]
     place: LogPaths,
@@ -53,8 +56,7 @@ pub(crate) struct Init {
     #[arg(long, value_name = "sha256|sha3-256", default_value = "sha256", value_parser = parse_hash)]
     hash: HashId,
 
-    /// A key of one's own in [log], which says what the log is and never changes; NAME
-    /// begins with x-; may be given more than once
+    /// A key of one's own, x-NAME, in [log], which never changes; repeatable
     #[arg(long = "extra", value_name = "NAME=VALUE", value_parser = parse_extra)]
     extra: Vec<(String, String)>,
 
@@ -76,6 +78,10 @@ pub(crate) struct Init {
     /// for that is made, in the key directory
     #[arg(long, value_name = "VKEY")]
     erasure_key: Option<String>,
+
+    /// Show the seal key, too, also as a QR code: on a terminal only
+    #[arg(long, conflicts_with = "json")]
+    show_seal_key: bool,
 
     /// Print one JSON object
     #[arg(long)]
@@ -105,6 +111,11 @@ impl Init {
                 keys.display(),
                 directory.display()
             )));
+        }
+        if self.show_seal_key && !io::stdout().is_terminal() {
+            return Err(Failure::usage(
+                "--show-seal-key shows a secret, and standard output is no terminal; nothing was made",
+            ));
         }
         let mut init = bulla::Init::default()
             .erasure(matches!(self.erasure, OnOff::On))
@@ -139,9 +150,30 @@ impl Init {
         let created = init.create_in(&stores.0, &stores.1, &terminal::environment())?;
         let made = Made::new(&created, matches!(self.erasure, OnOff::On), &directory, &keys);
         let told = if self.json { print_json(&made) } else { print(&made.to_text()) };
+        let told = told.and_then(|()| if self.show_seal_key { show_seal_key(&self.place) } else { Ok(()) });
         told.map(|()| Exit::Done)
             .map_err(|failure| failure.but_done(format!("the log is made; its public key: {}", made.vkey)))
     }
+}
+
+/// Shows the seal key to whoever is at the terminal.
+fn show_seal_key(place: &LogPaths) -> Result<(), Failure> {
+    let path = place.keys().join(files::SEAL_KEY);
+    let missing = || Failure::new(Exit::Environment, format!("{} is gone", path.display()));
+    let secret = place.seal_key(None)?.ok_or_else(missing)?;
+    let line = secret.text.trim_end();
+    // 103 bytes at most, where a code has room for 2,953.
+    let code = QrCode::new(line).map_err(|error| Failure::usage(format!("making a QR code: {error}")))?;
+    // Dark on light, whatever the terminal's colours.
+    let code = code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build();
+    let code = Zeroizing::new(code);
+    print(&Zeroizing::new(format!(
+        "\nThe seal key, the line that {} has, for a place that is not this host:\n\n  {line}\n\n{}\n\n\
+         It is not shown again. Clear the screen and what it scrolled away, and remove the file once the\n\
+         key is where it belongs: `bulla verify --seal-key FILE` takes a file with that line.\n",
+        path.display(),
+        code.as_str()
+    )))
 }
 
 /// What is told of a log with the settings that it has of itself, once it is made.

@@ -226,3 +226,36 @@ fn an_edited_configuration_of_an_empty_log_is_found_by_what_the_writing_host_kno
     // Who has the log alone cannot know.
     verify(&["--public"]).exits(exit::DONE);
 }
+
+/// Runs a command at a terminal; what it shows there.
+fn at_a_terminal(arguments: &[&str]) -> (i32, String) {
+    const RUN: &str = "import os, pty, sys\nos.environ['TERM'] = 'xterm'\nsys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", RUN, env!("CARGO_BIN_EXE_bulla")]).args(arguments);
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn the_seal_key_is_shown_at_a_terminal_and_nowhere_else() {
+    let place = Place::empty();
+    let directory = place.path("audit").into_os_string().into_string().unwrap();
+    let ran = bulla(["init", &directory, "--show-seal-key"]).exits(exit::USAGE);
+    assert!(ran.err.contains("standard output is no terminal; nothing was made"), "{}", ran.err);
+    assert!(!place.path("audit").exists() && !place.path("audit.keys").exists());
+
+    let (code, shown) = at_a_terminal(&["init", &directory, "--show-seal-key"]);
+    let key = std::fs::read_to_string(place.path("audit.keys/seal.key")).unwrap();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains(key.trim_end()), "{shown}");
+    // Two modules a character: the code is as high as it is wide, with its border.
+    let rows =
+        shown.lines().filter(|line| line.contains(['\u{2580}', '\u{2584}', '\u{2588}'])).collect::<Vec<_>>();
+    let width = rows[1].trim_end_matches('\r').chars().count();
+    assert!(rows.len() == width.div_ceil(2) && (40..=80).contains(&width), "{} rows of {width}", rows.len());
+
+    let again = place.path("other").into_os_string().into_string().unwrap();
+    let (code, shown) = at_a_terminal(&["init", &again]);
+    let key = std::fs::read_to_string(place.path("other.keys/seal.key")).unwrap();
+    assert!(code == 0 && !shown.contains(key.split(' ').next_back().unwrap().trim_end()), "{shown}");
+}

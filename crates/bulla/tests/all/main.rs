@@ -36,6 +36,7 @@ mod simulate;
 mod socket;
 mod sources;
 mod staging_model;
+mod stolen_keys;
 mod telemetry;
 mod telling;
 mod unreadable;
