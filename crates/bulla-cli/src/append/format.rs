@@ -28,7 +28,7 @@ pub(super) struct Form {
     #[arg(long, value_name = "FILE|NAME")]
     map: Option<String>,
 
-    /// The zone of clocks that name none, where the map says `local` [default: this machine's]
+    /// The zone of a map's `local` clocks [default: this machine's]
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     zone: Option<String>,
 }
