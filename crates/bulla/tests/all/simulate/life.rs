@@ -44,6 +44,8 @@ pub(super) struct Life {
     pub(super) backup: Option<Backup>,
     /// Whether the log was closed in order, last.
     pub(super) in_order: bool,
+    /// Whether the process died, last, on a machine that went on.
+    pub(super) killed: bool,
     /// Whether the seal state may be older than the checkpoint, of a key directory that is being restored.
     pub(super) older_keys: bool,
     pub(super) trace: Trace,
@@ -124,6 +126,7 @@ impl Life {
             orders: 0,
             backup: None,
             in_order: true,
+            killed: false,
             older_keys: false,
             trace,
         };
@@ -218,7 +221,11 @@ impl Life {
             End::PowerCut,
             End::PowerCut,
         ];
-        let end = *self.rng.one(&ends);
+        // What a process that died has left unsynced, the next one may rely on.
+        let end = match self.killed && self.rng.below(2) == 0 {
+            true => End::PowerCut,
+            false => *self.rng.one(&ends),
+        };
         if session.failed && !self.host.stopped() {
             // One that failed must not claim anything any more, whether or not the medium is mended.
             if self.rng.below(2) == 0 {
@@ -298,6 +305,7 @@ impl Life {
     fn arrive(&mut self, left: Host, cut: Option<u64>) -> Outcome {
         self.host = left;
         self.in_order = false;
+        self.killed = cut.is_none();
         if cut.is_some() {
             self.model.power_cut();
         }
@@ -310,7 +318,7 @@ impl Life {
 
     /// The log was closed in order: all is there.
     fn closed(&mut self) -> Outcome {
-        self.in_order = true;
+        (self.in_order, self.killed) = (true, false);
         if self.rng.below(2) == 0 {
             self.model.verify_unopened(&self.host, &self.whose)?;
         }

@@ -55,7 +55,7 @@ impl Plan {
     pub(super) fn draw(rng: &mut Rng) -> Self {
         Plan {
             vault: rng.below(4) > 0,
-            durability: *rng.one(&[Mode::Group, Mode::Group, Mode::Interval, Mode::Os]),
+            durability: *rng.one(&[Mode::Group, Mode::Interval, Mode::Os]),
             sessions: 1 + rng.below(6),
             steps: *rng.one(&[10, 25, 60]),
             trouble: *rng.one(&[0, 40, 70, 90]),
