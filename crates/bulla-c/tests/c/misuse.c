@@ -211,6 +211,8 @@ static void *append_many(void *log) {
   return NULL;
 }
 
+/* That what the message says works, forks.c has: a sanitizer's allocator may be locked in a child for ever, where another
+   thread was allocating at the fork, so here nothing else is at work then. */
 static void in_child(bulla_log *log, bulla_producer *producer, bulla_receipt *receipt) {
   fflush(NULL);
   pid_t child = fork();
@@ -224,16 +226,6 @@ static void in_child(bulla_log *log, bulla_producer *producer, bulla_receipt *re
     EXPECT(BULLA_CLOSED, bulla_receipt_wait(receipt));
     EXPECT(BULLA_CLOSED, bulla_flush(log));
     EXPECT(BULLA_CLOSED, bulla_close(log));
-    /* What the message says works. */
-    EXPECT(BULLA_OK, bulla_connect(BULLA_ABI_VERSION, path, &log));
-    EXPECT(BULLA_OK, bulla_producer_open(log, &own));
-    bulla_entry mine = entry_of("child");
-    EXPECT(BULLA_OK, bulla_append(own, &mine));
-    EXPECT(BULLA_OK, bulla_producer_flush(own, &receipt));
-    EXPECT(BULLA_OK, bulla_receipt_wait(receipt));
-    EXPECT(BULLA_OK, bulla_receipt_free(receipt));
-    EXPECT(BULLA_OK, bulla_producer_close(own));
-    EXPECT(BULLA_OK, bulla_close(log));
     _exit(0);
   }
   int status;
@@ -273,9 +265,9 @@ int main(int argc, char **argv) {
   pthread_mutex_lock(&told_lock);
   while (told_count == 0) pthread_cond_wait(&told_now, &told_lock);
   pthread_mutex_unlock(&told_lock);
+  in_child(log, producer, receipt);
   EXPECT(BULLA_OK, bulla_listen(log, path, 4));
   EXPECT(BULLA_INVALID, bulla_listen(log, path, 4));
-  in_child(log, producer, receipt);
   EXPECT(BULLA_OK, bulla_receipt_free(receipt));
   EXPECT(BULLA_INVALID, bulla_receipt_free(receipt));
   EXPECT(BULLA_INVALID, bulla_receipt_wait(receipt));

@@ -60,7 +60,7 @@ impl Life {
         if all {
             self.host.put_key_files_back(&files);
         }
-        let before = self.host.content();
+        let before = self.host.finished_content();
         self.sessions += 1;
         let opened = self.try_to_open();
         let what = format!("put back, all: {all}, numbers to {next}, were to {newest}, signed to {subjects}");
@@ -80,7 +80,7 @@ impl Life {
                 let is_older = all || next < newest || !self.in_order;
                 let may_be = error.kind() == ErrorKind::Refused && is_older && self.plan.vault;
                 must!(may_be, "{:?}: {error}", error.kind());
-                must!(self.host.content() == before, "what is refused has changed something");
+                must!(self.host.finished_content() == before, "what is refused has changed something");
                 if self.model.losses.is_empty() && self.rng.below(2) == 0 {
                     return self.restore(next, &current);
                 }

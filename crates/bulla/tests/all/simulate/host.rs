@@ -351,6 +351,12 @@ impl Host {
         before
     }
 
+    /// What is on the disk, as [`Host::content`], but for what a process that died has left unfinished: it counts for nothing, and an
+    /// opening that is refused may have removed it.
+    pub(super) fn finished_content(&self) -> KeyFiles {
+        self.content().into_iter().filter(|(path, _)| !path.ends_with(".tmp")).collect()
+    }
+
     /// The files of the key directory, but for the lock.
     pub(super) fn key_files(&self) -> KeyFiles {
         let paths = self.machine.files().into_iter();
