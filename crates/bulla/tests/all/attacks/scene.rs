@@ -248,7 +248,7 @@ impl Scene {
     pub(super) fn flip_frame(&self, number: u64, at: isize) {
         let frame = self.frame(number);
         let from = if at < 0 { frame.end() } else { frame.offset };
-        self.flip(&self.segment(number), from.strict_add_signed(at));
+        self.flip(&self.segment(number), from.checked_add_signed(at).unwrap());
     }
 
     /// Changes one bit in the middle of a frame's body.
