@@ -63,8 +63,12 @@ impl Kept {
     pub(crate) fn begin(state: &dyn Store, keys: &dyn Store, key: &CosignerKey) -> Result<()> {
         let owner = owner(key);
         if let Some(text) = read(state, OWNER, MOST_LOG)? {
-            let logs = list(state)?;
-            if !logs.is_empty() || text != owner_file(&owner) {
+            // A beginning that was cut short before there was a key has signed nothing, and left these two of one key.
+            let left = read(keys, SIGNED, MOST_SIGNED)?;
+            let of_left = left.and_then(|left| {
+                left.strip_prefix(SIGNED_HEADER).map(|rest| format!("{OWNER_HEADER}{rest}"))
+            });
+            if !list(state)?.is_empty() || of_left.as_ref() != Some(&text) {
                 return Err(Error::new(
                     ErrorKind::Refused,
                     format!(
@@ -74,7 +78,9 @@ impl Kept {
                 ));
             }
         }
-        let failed = |store: &dyn Store, path: &str, error| Error::io(format!("writing {}", store.describe(path)), error);
+        let failed = |store: &dyn Store, path: &str, error| {
+            Error::io(format!("writing {}", store.describe(path)), error)
+        };
         for (store, path) in [(keys, ""), (state, ""), (state, LOGS)] {
             store.create_directory(path).map_err(|error| failed(store, path, error))?;
             store.sync_directory("").map_err(|error| failed(store, "", error))?;
@@ -106,7 +112,10 @@ impl Kept {
         match read(&**state, OWNER, MOST_LOG)? {
             None => return Err(lost(&format!("the state of this witness is not in {}", state.describe("")))),
             Some(text) if text != owner_file(&owner) => {
-                return Err(lost(&format!("{} is the state of another witness than {owner}", state.describe(""))));
+                return Err(lost(&format!(
+                    "{} is the state of another witness than {owner}",
+                    state.describe("")
+                )));
             }
             Some(_) => {}
         }
@@ -117,7 +126,9 @@ impl Kept {
             if name.ends_with(".tmp") {
                 continue;
             }
-            let damaged = |why: &str| Error::tampered(format!("{}: {why}; it is no state of a log", state.describe(&path)));
+            let damaged = |why: &str| {
+                Error::tampered(format!("{}: {why}; it is no state of a log", state.describe(&path)))
+            };
             let text = read(&**state, &path, MOST_LOG)?.ok_or_else(|| damaged("it went away"))?;
             let (origin, log) = parse_log(&text, &owner).ok_or_else(|| damaged("it is damaged"))?;
             if name != file_name(&origin) {
@@ -126,14 +137,27 @@ impl Kept {
             seen.insert(origin, log);
         }
         for (origin, (size, root)) in &signed {
-            let demanded = format!("the tree of {size} leaves with the root {} of `{origin}`, or a later one,", root.to_base64());
+            let demanded = format!(
+                "the tree of {size} leaves with the root {} of `{origin}`, or a later one,",
+                root.to_base64()
+            );
             match seen.get(origin) {
-                None => return Err(lost(&format!("{demanded} was cosigned, and the state has nothing of that log"))),
+                None => {
+                    return Err(lost(&format!(
+                        "{demanded} was cosigned, and the state has nothing of that log"
+                    )));
+                }
                 Some(log) if log.size < *size => {
-                    return Err(lost(&format!("{demanded} was cosigned, and the state is of an earlier time: it has {} leaves", log.size)));
+                    return Err(lost(&format!(
+                        "{demanded} was cosigned, and the state is of an earlier time: it has {} leaves",
+                        log.size
+                    )));
                 }
                 Some(log) if log.size == *size && log.root != *root => {
-                    return Err(lost(&format!("{demanded} was cosigned, and the state has another root, {}", log.root.to_base64())));
+                    return Err(lost(&format!(
+                        "{demanded} was cosigned, and the state has another root, {}",
+                        log.root.to_base64()
+                    )));
                 }
                 Some(_) => {}
             }
@@ -182,7 +206,9 @@ impl Kept {
         let path = self.conflict(origin);
         match bulla_store::write_new(&*self.state, &path, note.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            written => written.map_err(|error| Error::io(format!("writing {}", self.state.describe(&path)), error)),
+            written => {
+                written.map_err(|error| Error::io(format!("writing {}", self.state.describe(&path)), error))
+            }
         }
     }
 
@@ -247,7 +273,10 @@ fn load_signed(keys: &dyn Store, owner: &str) -> Result<BTreeMap<String, (u64, H
         return Err(damaged());
     }
     if lines.next().and_then(|line| line.strip_prefix("key ")) != Some(owner) {
-        return Err(Error::new(ErrorKind::Refused, format!("{name} is of another key than {owner}, which is beside it")));
+        return Err(Error::new(
+            ErrorKind::Refused,
+            format!("{name} is of another key than {owner}, which is beside it"),
+        ));
     }
     let mut signed = BTreeMap::new();
     for line in lines {

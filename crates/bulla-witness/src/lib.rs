@@ -14,8 +14,8 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
 mod answer;
-pub mod key;
 mod kept;
+pub mod key;
 pub mod request;
 pub mod server;
 mod witness;

@@ -33,7 +33,8 @@ impl<'a> Request<'a> {
         }
         let (first, mut rest) = line(body).ok_or("the first line has no end")?;
         let old_size = first.strip_prefix("old ").and_then(parse_size);
-        let old_size = old_size.ok_or("the first line is `old` and the size of the tree that was cosigned last")?;
+        let old_size =
+            old_size.ok_or("the first line is `old` and the size of the tree that was cosigned last")?;
         let mut proof = Vec::new();
         loop {
             let (hash, behind) = line(rest).ok_or("there is no empty line before the checkpoint")?;
@@ -85,7 +86,8 @@ mod tests {
     fn a_request_is_read_as_it_is_written() {
         let hash = Hash::from_base64(HASH).unwrap();
         for (old_size, count) in [(0, 0), (7, 1), (u64::MAX, MOST_HASHES)] {
-            let request = Request { old_size, proof: vec![hash; count], note: b"origin\n1\nx\n\n\xe2\x80\x94 a b\n" };
+            let request =
+                Request { old_size, proof: vec![hash; count], note: b"origin\n1\nx\n\n\xe2\x80\x94 a b\n" };
             assert_eq!(Request::parse(request.render().as_bytes()), Ok(request));
         }
     }

@@ -9,6 +9,8 @@ mod connection;
 mod tests;
 mod tls;
 
+#[cfg(test)]
+use crate::Answer;
 use crate::Witness;
 use crate::witness::Tell;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -89,14 +91,16 @@ impl Server {
     pub fn run(self, witness: &Arc<Witness>, tell: &Tell) -> io::Result<()> {
         let places = Arc::new(Places::default());
         while !self.is_stopped()? {
-            let mut looked_at = [PollFd::new(&self.listener, PollFlags::IN), PollFd::new(&self.stopped, PollFlags::IN)];
+            let mut looked_at =
+                [PollFd::new(&self.listener, PollFlags::IN), PollFd::new(&self.stopped, PollFlags::IN)];
             match poll(&mut looked_at, None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             match self.listener.accept() {
                 Ok((stream, _)) => self.serve(stream, witness, &places),
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 // Of one that went away before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {

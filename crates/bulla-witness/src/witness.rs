@@ -103,9 +103,10 @@ impl Witness {
         }
         let key = load_key(&*keys)?;
         let lock = state.lock(LOCK).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => {
-                Error::new(ErrorKind::Locked, format!("another process is the witness in {}", state.describe("")))
-            }
+            io::ErrorKind::WouldBlock => Error::new(
+                ErrorKind::Locked,
+                format!("another process is the witness in {}", state.describe("")),
+            ),
             _ => Error::io(format!("locking {}", state.describe(LOCK)), error),
         })?;
         let kept = Kept::load(&state, &keys, key.public())?;
@@ -149,9 +150,13 @@ impl Witness {
         let malformed = |error: NoteError| Answer::refused(400, &error.to_string());
         let note = SignedNote::parse(request.note).map_err(malformed)?;
         let origin = note.text.split('\n').next().unwrap_or_default();
-        let keys = self.logs.get(origin).ok_or_else(|| Answer::refused(404, "this witness does not know that log"))?;
-        let signed = signed_by(&note, keys)
-            .map_err(|error| Answer::refused(403, &format!("no key of this log has signed the checkpoint: {error}")))?;
+        let keys = self
+            .logs
+            .get(origin)
+            .ok_or_else(|| Answer::refused(404, "this witness does not know that log"))?;
+        let signed = signed_by(&note, keys).map_err(|error| {
+            Answer::refused(403, &format!("no key of this log has signed the checkpoint: {error}"))
+        })?;
         let checkpoint = Checkpoint::parse(note.text).map_err(malformed)?;
         let (size, root) = (checkpoint.size, checkpoint.root);
         if size > MAX_SIZE || request.old_size > size {
@@ -159,7 +164,8 @@ impl Witness {
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = kept.seen(origin);
-        let (old_size, old_root, old_time) = seen.map_or((0, tree::empty_root(), 0), |seen| (seen.size, seen.root, seen.time));
+        let (old_size, old_root, old_time) =
+            seen.map_or((0, tree::empty_root(), 0), |seen| (seen.size, seen.root, seen.time));
         if request.old_size != old_size {
             return Err(Answer::conflict(old_size));
         }
@@ -205,7 +211,9 @@ impl Witness {
         let place = self.state.describe("");
         match self.lock.is_in_place() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Error::unavailable(format!("{place} was moved or replaced: start the witness again where it belongs"))),
+            Ok(false) => Err(Error::unavailable(format!(
+                "{place} was moved or replaced: start the witness again where it belongs"
+            ))),
             Err(error) => Err(Error::io(format!("looking at {place}"), error)),
         }
     }
@@ -240,7 +248,10 @@ fn load_key(keys: &dyn Store) -> Result<WitnessKey> {
     let name = keys.describe(KEY);
     let text = bulla_store::read_secret(keys, KEY, MOST_KEY).map_err(|error| {
         match error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            true => Error::new(ErrorKind::NoKey, format!("{name} is missing, the witness's key: `--new` begins a witness")),
+            true => Error::new(
+                ErrorKind::NoKey,
+                format!("{name} is missing, the witness's key: `--new` begins a witness"),
+            ),
             false => error,
         }
     });

@@ -142,7 +142,10 @@ pub(super) fn serve(
 
 /// A request as far as it came.
 enum Received {
-    Post { body: Vec<u8>, keep: bool },
+    Post {
+        body: Vec<u8>,
+        keep: bool,
+    },
     /// With the body of the answer, or without.
     Refused(Answer, bool),
     Gone,
@@ -209,7 +212,11 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, (Answer, bool)> {
     };
     let all = |name: &str| {
         let name = name.to_owned();
-        request.headers.iter().filter(move |field| field.name.eq_ignore_ascii_case(&name)).map(|field| field.value)
+        request
+            .headers
+            .iter()
+            .filter(move |field| field.name.eq_ignore_ascii_case(&name))
+            .map(|field| field.value)
     };
     let hosts = all("host").count();
     let is_1_1 = request.version == Some(1);
@@ -223,7 +230,10 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, (Answer, bool)> {
         return Err((answer, request.method != Some("HEAD")));
     }
     if request.method != Some("POST") {
-        return Err((Answer::refused(405, "there is POST, and no other method"), request.method != Some("HEAD")));
+        return Err((
+            Answer::refused(405, "there is POST, and no other method"),
+            request.method != Some("HEAD"),
+        ));
     }
     // What frames a body in two ways could be read as two requests: RFC 9112, section 6.
     if all("transfer-encoding").next().is_some() {
@@ -231,7 +241,8 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, (Answer, bool)> {
     }
     let mut lengths = all("content-length");
     let digits = |value: &[u8]| -> Option<usize> {
-        let text = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+        let text =
+            std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
         text.parse().ok()
     };
     let body = match (lengths.next().map(digits), lengths.next()) {
@@ -244,7 +255,9 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, (Answer, bool)> {
     }
     let has = |name: &str, word: &str| {
         all(name).any(|value| {
-            value.split(|byte| *byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+            value
+                .split(|byte| *byte == b',')
+                .any(|part| part.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
         })
     };
     let (keep, expects) = (is_1_1 && !has("connection", "close"), has("expect", "100-continue"));
@@ -276,5 +289,14 @@ fn reason(status: u16) -> &'static str {
         422 => "Unprocessable Content",
         431 => "Request Header Fields Too Large",
         _ => "Internal Server Error",
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::server) fn rendered(answer: &Answer) -> String {
+        String::from_utf8(render(answer, true, true)).unwrap()
     }
 }

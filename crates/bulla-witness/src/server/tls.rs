@@ -21,10 +21,17 @@ impl Tls {
     pub fn new(certificates: &[u8], key: &[u8]) -> Result<Self> {
         let chain = CertificateDer::pem_slice_iter(certificates).collect::<std::result::Result<Vec<_>, _>>();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
-        let chain = chain.ok_or_else(|| Error::invalid("there is no whole certificate in PEM (-----BEGIN CERTIFICATE-----)"))?;
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|_| Error::invalid("there is no whole private key in PEM, without a passphrase (-----BEGIN PRIVATE KEY-----)"))?;
-        let unusable = |error: rustls::Error| Error::invalid(format!("the certificate and its key cannot be used: {error}"));
+        let chain = chain.ok_or_else(|| {
+            Error::invalid("there is no whole certificate in PEM (-----BEGIN CERTIFICATE-----)")
+        })?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| {
+            Error::invalid(
+                "there is no whole private key in PEM, without a passphrase (-----BEGIN PRIVATE KEY-----)",
+            )
+        })?;
+        let unusable = |error: rustls::Error| {
+            Error::invalid(format!("the certificate and its key cannot be used: {error}"))
+        };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
