@@ -13,7 +13,7 @@ use super::messages::Messages;
 use super::wire::{Acknowledgement, Form, Greeting, VERSION};
 use super::{PATIENCE, listener};
 use crate::control::link::Link;
-use crate::log::BatchError;
+use crate::log::{BatchError, closer};
 use crate::write::telling;
 use bulla_crypto::environment::Environment;
 use bulla_proof::Entry;
@@ -140,9 +140,20 @@ impl Connection {
     ///
     /// # Errors
     /// What kept anything from being durable: `Invalid` where entries were refused of which no receipt told, `Closed` where the connection
-    /// ended.
+    /// ended. `Invalid` where what is told of a receipt calls this: a thread of its own then closes the connection, and the exit of the
+    /// process waits until it has.
     pub fn close(self) -> Result<()> {
         check_owner(self.owner)?;
+        if telling::is_telling() {
+            closer::close_elsewhere(move || drop(self.close_here()))?;
+            return Err(Error::invalid(
+                "what is told of a receipt cannot wait until the connection is closed: a thread of its own closes it, and nobody learns of its errors",
+            ));
+        }
+        self.close_here()
+    }
+
+    fn close_here(self) -> Result<()> {
         let producers = std::mem::take(&mut *lock(&self.producers));
         let results = producers.iter().map(|producer| {
             let mut staged = lock(&producer.staged);
@@ -275,9 +286,14 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Whether all that was sent is known to be durable, or nothing more will be known.
+    /// Whether all that was sent is known to be durable, or nothing more will be known. Of one that is in use nobody waits to find out: whoever
+    /// asks may be what its thread tells of a receipt.
     fn is_settled(&self) -> bool {
-        let staged = lock(&self.staged);
+        let staged = match self.staged.try_lock() {
+            Err(TryLockError::WouldBlock) => return false,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Ok(staged) => staged,
+        };
         let state = lock(&self.state);
         state.failure.is_some() || (staged.is_closed && state.acknowledged == staged.batches)
     }
