@@ -94,8 +94,8 @@ impl Passed {
     /// Whether `commitment` can be that of the next frame of the log with this configuration.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub(super) fn check(&self, commitment: &Commitment, config: &LogConfig) -> Result<(), Finding> {
+    /// `Tampered`, with what is wrong with it.
+    pub(super) fn check(&self, commitment: &Commitment, config: &LogConfig) -> Result<()> {
         let epoch = self.epoch.as_ref().map(|(number, _)| *number);
         let wrong = if commitment.frame != self.next {
             Some("the frame's number is not its place in the tree")
@@ -112,7 +112,7 @@ impl Passed {
         };
         wrong.map_or(Ok(()), |wrong| {
             let finding = Finding::new(FindingKind::Numbering, wrong).frame(self.next);
-            Err(finding.entries(commitment.first_entry, commitment.entries))
+            Err(damaged(&finding.entries(commitment.first_entry, commitment.entries)))
         })
     }
 

@@ -84,7 +84,7 @@ impl<'a> Shipment<'a> {
             damaged(&Finding::new(FindingKind::FrameDamaged, detail).frame(passed.next))
         };
         let commitment = Commitment::decode(encoded).map_err(not_one)?;
-        passed.check(&commitment, self.config).map_err(|finding| damaged(&finding))?;
+        passed.check(&commitment, self.config)?;
         let (segment, offset) = self.place(passed, &commitment)?;
         let writing = match self.writing.take() {
             Some(writing) if writing.name == segment => writing,

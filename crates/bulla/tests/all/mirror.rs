@@ -77,13 +77,11 @@ impl Source {
         let mut source = Source::new();
         source.append(5);
         source.crash_and_recover();
+        source.append(220);
         let earlier = source.copied("earlier");
-        Configure::default()
-            .heartbeat(Some(Duration::from_secs(3600)))
-            .unwrap()
-            .apply(&source.directory)
-            .unwrap();
-        source.append(250);
+        let hour = Some(Duration::from_secs(3600));
+        Configure::default().heartbeat(hour).unwrap().apply(&source.directory).unwrap();
+        source.append(20);
         source.crash_and_recover_again();
         (source, earlier)
     }

@@ -53,14 +53,14 @@ impl Arriving {
                 store.describe(NEXT)
             ))
         };
-        let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(none)?;
-        let line = std::str::from_utf8(&bytes[..end]).map_err(|_| none())?;
-        let size = line.strip_prefix(MARK).ok_or_else(none)?;
-        let parsed = size.parse::<u64>().map_err(|_| none())?;
-        match parsed.to_string() == size {
-            true => Ok(Some(Arriving { size: parsed, text: bytes[end + 1..].to_vec() })),
-            false => Err(none()),
-        }
+        Arriving::parse(&bytes).map(Some).ok_or_else(none)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        let size = std::str::from_utf8(&bytes[..end]).ok()?.strip_prefix(MARK)?;
+        let parsed = size.parse::<u64>().ok().filter(|parsed| parsed.to_string() == size)?;
+        Some(Arriving { size: parsed, text: bytes[end + 1..].to_vec() })
     }
 
     /// Whether the checkpoint that is there is the one with which it counts.
@@ -105,9 +105,21 @@ pub(super) fn has_begun(store: &dyn Store) -> bool {
 /// # Errors
 /// Where it cannot be written.
 pub(crate) fn announce(store: &dyn Store, size: u64, text: &[u8]) -> io::Result<()> {
+    bulla_store::replace(store, NEXT, &encode(size, text))
+}
+
+fn encode(size: u64, text: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{MARK}{size}\n").into_bytes();
     bytes.extend_from_slice(text);
-    bulla_store::replace(store, NEXT, &bytes)
+    bytes
+}
+
+/// For fuzzing: that these bytes are no such file, or one of one spelling.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn check(bytes: &[u8]) {
+    if let Some(Arriving { size, text }) = Arriving::parse(bytes) {
+        assert_eq!(encode(size, &text), bytes, "it has one spelling");
+    }
 }
 
 /// Takes up a configuration that counts, as `bulla.toml`, and removes the file: to whoever writes the log, and holds its lock. One whose

@@ -168,11 +168,14 @@ impl Request {
             4 => Request::Wait { milliseconds: fields.short()?, known: fields.hash()? },
             5 => {
                 let (advanced, signed) = (fields.flag()?, fields.flag()?);
-                let signed_time = fields.number()?.cast_signed();
+                let time = fields.number()?.cast_signed();
                 let (frames, entries) = (fields.number()?, fields.number()?);
                 let behind =
                     Behind { frames: fields.number()?, entries: fields.number()?, bytes: fields.number()? };
-                let signed_time = signed.then_some(signed_time);
+                let signed_time = signed.then_some(time);
+                if !signed && time != 0 {
+                    return None;
+                }
                 Request::State(Shipped { frames, entries, signed_time, behind, advanced })
             }
             6 => Request::Done,
@@ -238,7 +241,10 @@ impl Answer {
             }
             0x84 => Answer::News(fields.hash()?),
             0x85 => {
-                let kind = of_code(&IO_KINDS, fields.byte()?).unwrap_or(io::ErrorKind::Other);
+                let kind = match fields.byte()? {
+                    0 => io::ErrorKind::Other,
+                    code => of_code(&IO_KINDS, code)?,
+                };
                 Answer::Failed { kind, message: fields.text()? }
             }
             _ => return None,
@@ -287,6 +293,17 @@ fn read<T>(input: &mut dyn Read, decode: impl Fn(&[u8]) -> Option<T>) -> io::Res
     let mut message = vec![0; length];
     input.read_exact(&mut message).map_err(ended)?;
     decode(&message).ok_or_else(|| none("a message that this version does not know"))
+}
+
+/// That these bytes are no message, or one of one spelling.
+#[cfg(any(test, fuzzing))]
+pub(super) fn check(bytes: &[u8]) {
+    if let Some(request) = Request::decode(bytes) {
+        assert_eq!(request.encode(), bytes, "a request has one spelling");
+    }
+    if let Some(answer) = Answer::decode(bytes) {
+        assert_eq!(answer.encode(), bytes, "an answer has one spelling");
+    }
 }
 
 #[cfg(test)]

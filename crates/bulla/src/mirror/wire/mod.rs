@@ -18,3 +18,9 @@ mod serve;
 pub use receive::receive;
 pub use remote::Remote;
 pub use serve::{Sending, serve};
+
+/// For fuzzing: that these bytes are no message, or one of one spelling.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn check_message(bytes: &[u8]) {
+    message::check(bytes);
+}

@@ -6,6 +6,7 @@ use bulla::mirror::Mirror;
 use bulla::store::Store;
 use bulla::{ErrorKind, Verify};
 use bulla_testkit::fault::{Fault, Faults};
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -71,7 +72,8 @@ fn each_operation(nth: usize, first: bool, act: impl Fn(&Source, &Faults, u64, &
     let (source, earlier) = Source::eventful();
     let earlier = (!first).then_some(&*earlier);
     let sizes = (earlier.map(|earlier| size(&source, earlier)), size(&source, &source.directory));
-    let whole = before(&source, earlier);
+    let base = before(&source, earlier);
+    let whole = base.kill();
     let from = whole.operations();
     ship(&source, &source.directory, &whole).unwrap();
     let trace = whole.trace();
@@ -82,7 +84,7 @@ fn each_operation(nth: usize, first: bool, act: impl Fn(&Source, &Faults, u64, &
     let between = (from..last).filter(|at| !special.contains(at));
     for at in special.iter().copied().chain(one_in(nth, between)) {
         let line = trace.iter().find(|line| line.split(' ').next() == Some(&at.to_string()));
-        act(&source, &before(&source, earlier), at, line.map_or("", String::as_str), sizes);
+        act(&source, &base.kill(), at, line.map_or("", String::as_str), sizes);
     }
 }
 
@@ -114,20 +116,24 @@ fn a_mirror_that_is_stopped_anywhere_verifies_and_is_gone_on_with() {
 
 #[test]
 fn a_mirror_whose_medium_fails_says_so_and_is_as_it_was() {
+    let (tried, failed) = (Cell::new(0), Cell::new(0));
     each_operation(90, false, |source, machine, at, line, sizes| {
         for fault in in_turn(&Fault::ALL, at).into_iter().filter(|fault| strikes(*fault, line)) {
             let machine = machine.kill();
             machine.fail_at(at, fault);
             let what = format!("{fault:?} at {line}");
+            tried.set(tried.get() + 1);
             // Where something is done only to give back space, its failure is nobody's.
             if let Err(error) = ship(source, &source.directory, &machine) {
                 assert_eq!(error.kind(), ErrorKind::Unavailable, "{what}: {error}");
+                failed.set(failed.get() + 1);
             }
             machine.heal();
             survives(source, &machine.crash(at), sizes, &format!("{what}, and then a power cut"));
             survives(source, &machine, sizes, &what);
         }
     });
+    assert!(tried.get() > 15 && failed.get() > 10, "{} tried, {} failed", tried.get(), failed.get());
 }
 
 #[test]

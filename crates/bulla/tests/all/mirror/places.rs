@@ -1,6 +1,7 @@
 //! Where a mirror may be written: directories with something else in them, links, locks, and directories that are moved.
 
 use super::{Source, append, is_sound};
+use crate::second_reader::second_reader;
 use bulla::mirror::Mirror;
 use bulla::{ErrorKind, Log};
 use std::fs;
@@ -104,6 +105,7 @@ fn a_mirror_whose_configuration_has_arrived_is_one_to_readers_and_writers_before
     fs::write(to.join("bulla.toml"), &old).unwrap();
     fs::write(to.join("bulla.toml.next"), &next).unwrap();
     is_sound(&source.verify(&to).run().unwrap(), "between the renames");
+    assert!(second_reader_agrees(&source, &to), "the second reader");
     // A writer takes it up.
     super::copy_into(&bulla::default_keys(&source.directory), &bulla::default_keys(&to));
     let log = Log::open(&to, Source::options()).unwrap();
@@ -116,6 +118,13 @@ fn a_mirror_whose_configuration_has_arrived_is_one_to_readers_and_writers_before
     let other = [b"bulla-next-v1 1\n".as_slice(), &old].concat();
     fs::write(to.join("bulla.toml.next"), other).unwrap();
     is_sound(&source.verify(&to).run().unwrap(), "of another checkpoint");
+    assert!(second_reader_agrees(&source, &to), "the second reader");
     fs::write(to.join("bulla.toml.next"), "anything").unwrap();
     assert_eq!(super::found(&source, &to), ["config-damaged"]);
+    assert!(!second_reader_agrees(&source, &to), "the second reader");
+}
+
+/// Whether the second reader finds no violation in `directory`.
+fn second_reader_agrees(source: &Source, directory: &std::path::Path) -> bool {
+    second_reader(&source.key).arg("--").arg(directory).output().unwrap().status.success()
 }
