@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What [`RemoteProducer::flush`] covered, and how far it has come.
+/// What [`RemoteProducer::flush`](super::RemoteProducer::flush) covered, and how far it has come.
 #[derive(Clone)]
 #[must_use = "a receipt says nothing until it is asked"]
 pub struct RemoteReceipt {
