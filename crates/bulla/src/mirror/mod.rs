@@ -57,6 +57,7 @@ pub struct Mirror {
     store: Arc<dyn Store>,
     lock: Box<dyn Lock>,
     key: Option<VerifierKey>,
+    most_unsynced: u64,
     /// Nothing after an error.
     state: Option<State>,
 }
@@ -119,7 +120,14 @@ impl Mirror {
         let state = State::resume(&destination, key.as_ref());
         let state =
             state.map_err(|error| error.after(format!("the destination {}", destination.describe(""))))?;
-        Ok(Mirror { source, store: destination, lock, key, state: Some(state) })
+        let most_unsynced = segments::MOST_UNSYNCED;
+        Ok(Mirror { source, store: destination, lock, key, most_unsynced, state: Some(state) })
+    }
+
+    /// Syncs after so many bytes at the latest, on either side of a restart: for tests.
+    #[doc(hidden)]
+    pub fn unsynced_at_most(self, bytes: u64) -> Self {
+        Mirror { most_unsynced: bytes, ..self }
     }
 
     /// What the destination holds now, whatever the source has.
@@ -162,7 +170,8 @@ impl Mirror {
         if state.known.is_none() {
             self.announce(head.size, &text)?;
         }
-        let mut shipment = Shipment::begin(&self.source, &self.store, &snapshot.config, &state.passed)?;
+        let stores = (&self.source, &self.store);
+        let mut shipment = Shipment::begin(stores, &snapshot.config, &state.passed, self.most_unsynced)?;
         let mut news = news;
         while let Some(encoded) = news.next(&*self.source)? {
             let sent = shipment.ship(&mut state.passed, &encoded)?;

@@ -34,6 +34,7 @@ pub(super) struct Shipment<'a> {
     source: &'a Arc<dyn Store>,
     store: &'a Arc<dyn Store>,
     config: &'a LogConfig,
+    most_unsynced: u64,
     /// The segments of the source that were not begun yet, as far as they are known to be some.
     ahead: Vec<SegmentName>,
     /// Where the next frame lies.
@@ -53,15 +54,15 @@ pub(super) struct Sent {
 }
 
 impl<'a> Shipment<'a> {
-    /// Begins behind the frames that were passed.
+    /// Begins behind the frames that were passed. A sync follows, and followed, after `most_unsynced` bytes at the latest.
     ///
     /// # Errors
     /// `Unavailable` where a directory cannot be read or made.
     pub(super) fn begin(
-        source: &'a Arc<dyn Store>,
-        store: &'a Arc<dyn Store>,
+        (source, store): (&'a Arc<dyn Store>, &'a Arc<dyn Store>),
         config: &'a LogConfig,
         passed: &Passed,
+        most_unsynced: u64,
     ) -> Result<Self> {
         let is_ahead = |name: &SegmentName| passed.place.is_none_or(|(last, _)| *name > last);
         let mut ahead = names(&**source)?;
@@ -71,7 +72,18 @@ impl<'a> Shipment<'a> {
         let mut found = names(&**store)?;
         found.retain(is_ahead);
         let (at, written) = (passed.place, BTreeSet::new());
-        Ok(Shipment { source, store, config, ahead, at, reading: None, writing: None, found, written })
+        Ok(Shipment {
+            source,
+            store,
+            config,
+            most_unsynced,
+            ahead,
+            at,
+            reading: None,
+            writing: None,
+            found,
+            written,
+        })
     }
 
     /// Ships the next frame, whose commitment was hashed up to the signed root.
@@ -160,9 +172,16 @@ impl<'a> Shipment<'a> {
         let file = file.map_err(failed)?;
         let length = file.length().map_err(failed)?;
         let is_last = self.found.last().is_none_or(|last| *last <= name);
-        let synced = if is_last { length.saturating_sub(MOST_UNSYNCED) } else { length };
+        let synced = if is_last { length.saturating_sub(self.most_unsynced) } else { length };
         self.written.insert(name);
-        Ok(Writing { name, file, shown, synced: synced.max(offset), unsynced: 0 })
+        Ok(Writing {
+            name,
+            file,
+            shown,
+            synced: synced.max(offset),
+            unsynced: 0,
+            most_unsynced: self.most_unsynced,
+        })
     }
 
     /// Cuts the segment that is being written behind its last frame, and syncs it.
@@ -259,8 +278,9 @@ struct Writing {
     shown: String,
     /// Up to here an earlier mirror has synced what is there.
     synced: u64,
-    /// Bytes that were written since the last sync.
+    /// Bytes that were written since the last sync, and may be.
     unsynced: u64,
+    most_unsynced: u64,
 }
 
 impl Writing {
@@ -269,7 +289,8 @@ impl Writing {
     }
 
     fn write(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
-        if self.unsynced + bytes.len() as u64 > MOST_UNSYNCED {
+        debug_assert!(bytes.len() as u64 <= self.most_unsynced, "pieces are small");
+        if self.unsynced + bytes.len() as u64 > self.most_unsynced {
             self.file.sync().map_err(|error| self.failed(error))?;
             self.unsynced = 0;
         }
