@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy interop-tools spark vectors setup clean
+.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features size deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy interop-tools spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -69,6 +69,11 @@ style:
 ## The command without Parquet: after a change of its features.
 features:
 	cargo clippy -p bulla-cli --no-default-features --no-deps -- --deny warnings
+
+## How large the library for C is that only appends: after a change of its dependencies or of the release profile.
+size:
+	cargo build --quiet --release --package bulla-c --no-default-features
+	@scripts/size.sh target/release/libbulla_c.so
 
 ## Licences, bans and sources of everything that is linked: after each change of a dependency.
 deny: cargo-deny

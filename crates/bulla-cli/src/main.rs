@@ -26,6 +26,7 @@ mod keys;
 mod log_paths;
 mod manual;
 mod maps;
+mod mirror;
 mod missing_keys;
 mod new_file;
 mod nothing_found;
@@ -73,6 +74,7 @@ enum Command {
     Grant(grant::Grant),
     Check(check::Check),
     Tail(tail::Tail),
+    Mirror(mirror::Mirror),
     #[cfg(feature = "proxy")]
     Proxy(proxy::Proxy),
     Pseudonym(pseudonym::Pseudonym),
@@ -174,6 +176,7 @@ impl Command {
             Command::Grant(grant) => grant.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
+            Command::Mirror(mirror) => mirror.run(),
             #[cfg(feature = "proxy")]
             Command::Proxy(proxy) => proxy.run(),
             Command::Pseudonym(pseudonym) => pseudonym.run(),

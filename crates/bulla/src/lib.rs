@@ -18,6 +18,7 @@ pub mod fuzzing;
 mod index;
 pub mod keys;
 mod log;
+pub mod mirror;
 mod read;
 mod scan;
 pub mod socket;

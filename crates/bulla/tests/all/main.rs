@@ -28,6 +28,7 @@ mod live;
 mod log;
 mod lying;
 mod minimise;
+mod mirror;
 mod panics;
 mod pin;
 mod reader;
