@@ -4,6 +4,7 @@
 
 mod age_tool;
 mod append_path;
+mod attacks;
 mod back_off;
 mod backpressure;
 mod configure;
