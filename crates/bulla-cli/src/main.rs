@@ -41,6 +41,7 @@ mod tail;
 mod terminal;
 mod times;
 mod verify;
+mod whose;
 mod word_order;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};

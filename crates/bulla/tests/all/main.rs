@@ -29,6 +29,7 @@ mod lying;
 mod minimise;
 mod panics;
 mod pin;
+mod policy;
 mod reader;
 mod register;
 mod second_reader;
