@@ -34,6 +34,7 @@ mod prove;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod pseudonym;
+mod public_key;
 mod restore;
 mod schema;
 mod sources;

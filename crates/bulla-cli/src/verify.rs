@@ -5,8 +5,10 @@ use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::identity::Identities;
 use crate::interrupt;
-use crate::log_paths::{Bytes, LogPaths, Secret, error_in, read_small};
+use crate::log_paths::{Bytes, LogPaths, Secret, error_in};
 use crate::output::{on_line, print, print_json, progress_bar, time};
+use crate::public_key::key_in;
+pub(crate) use crate::public_key::parse_key;
 use crate::whose::{Trusted, Whose};
 use bulla::keys::group::GroupKeys;
 use bulla::keys::recipients::IdentityFile;
@@ -17,7 +19,6 @@ use bulla::{Finding, PinReport, Progress, Report, Severity, VerifierKey, Witness
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -236,27 +237,6 @@ impl ErasureKeys {
     pub(crate) fn parse(&self) -> Result<Vec<VerifierKey>, Failure> {
         self.erasure_keys.iter().map(|key| key_in("--erasure-key", key)).collect()
     }
-}
-
-/// What reads the key in the argument of `option` itself, or in the file that it names.
-pub(crate) fn parse_key(option: &'static str) -> impl Fn(&str) -> Result<VerifierKey, Failure> {
-    move |argument| key_in(option, argument)
-}
-
-pub(crate) fn key_in<Key: FromStr>(option: &str, argument: &str) -> Result<Key, Failure> {
-    if let Ok(key) = argument.parse() {
-        return Ok(key);
-    }
-    let path = Path::new(argument);
-    if !path.exists() {
-        return Err(Failure::usage(format!(
-            "{option}: `{argument}` is neither a public key (NAME+ID+KEY) nor a file that holds one"
-        )));
-    }
-    let text = read_small(path).map_err(|error| Failure::io(argument, &error))?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    line.and_then(|line| line.parse().ok())
-        .ok_or_else(|| Failure::usage(format!("{option}: {argument} holds no public key (NAME+ID+KEY)")))
 }
 
 /// What was at hand beyond public data.

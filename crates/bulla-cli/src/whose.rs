@@ -1,7 +1,7 @@
 //! Whose a log has to be, and who has to have seen it: what `--key` and `--policy` say.
 
 use crate::exit::Failure;
-use crate::verify::key_in;
+use crate::public_key::key_in;
 use bulla::policy::{MAX_POLICY, Policy};
 use bulla::{LogKey, VerifierKey};
 use std::fs::File;

@@ -263,10 +263,10 @@ impl Follow<'_> {
     pub fn poll(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
         let over = self.is_over();
         self.settled = Unsettled::default();
-        if let Some(reading) = self.history.take() {
-            if let Some(query) = up_to(&self.query, self.tip.entry) {
-                self.settled.undecided += give_out(&reading, &query, &mut each)?.undecided;
-            }
+        if let Some(reading) = self.history.take()
+            && let Some(query) = up_to(&self.query, self.tip.entry)
+        {
+            self.settled.undecided += give_out(&reading, &query, &mut each)?.undecided;
         }
         let Given { store, trust, .. } = &self.reader.given;
         let TreeHead { size, root } = believed_head(&**store, &self.reader.config, trust)?;
