@@ -181,6 +181,7 @@ vectors:
 	python3 vectors/proof/make.py
 	python3 vectors/seal/make.py
 	python3 vectors/vault/make.py
+	.venv/bin/python vectors/witness/make.py
 
 setup:
 	@scripts/setup.sh

@@ -35,6 +35,7 @@ mod prove;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod pseudonym;
+mod public_key;
 mod restore;
 mod schema;
 mod sources;
@@ -42,6 +43,7 @@ mod tail;
 mod terminal;
 mod times;
 mod verify;
+mod whose;
 mod word_order;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};

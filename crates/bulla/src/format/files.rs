@@ -4,6 +4,8 @@ use super::segment;
 
 /// The signed tree head.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
+/// The newest signed tree head that witnesses have cosigned.
+pub(crate) const WITNESSED: &str = "checkpoint.witnessed";
 /// The writer's lock in the log's directory.
 pub(crate) const LOCK: &str = "LOCK";
 /// The directory of index files.

@@ -25,5 +25,6 @@ pub(crate) mod seals;
 pub(crate) mod snapshot;
 pub(crate) mod sources;
 pub(crate) mod stored_tree;
+pub(crate) mod trust;
 pub(crate) mod unreferenced;
 pub(crate) mod unsigned;

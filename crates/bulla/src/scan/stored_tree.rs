@@ -261,6 +261,7 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
         crate::format::config::arriving::NEXT,
         crate::format::config::LOCK,
         files::CHECKPOINT,
+        files::WITNESSED,
         files::LOCK,
         crate::format::segment::DIRECTORY,
         "tile",

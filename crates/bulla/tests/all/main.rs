@@ -31,6 +31,7 @@ mod minimise;
 mod mirror;
 mod panics;
 mod pin;
+mod policy;
 mod reader;
 mod register;
 mod second_reader;
