@@ -6,9 +6,11 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 #![forbid(unsafe_code)]
 
+mod cbor;
 pub mod checkpoint;
 pub mod commitment;
 pub mod consistency;
+pub mod cose;
 pub mod entry;
 pub mod group;
 pub mod hash;
@@ -26,6 +28,7 @@ pub mod varint;
 
 pub use checkpoint::{Checkpoint, open_checkpoint, sign_checkpoint};
 pub use commitment::{Commitment, CommitmentError, FrameKind, LogId};
+pub use cose::{CoseCheckpoint, CoseError};
 pub use entry::{Entry, EntryError};
 pub use group::{GroupKey, GroupSecret};
 pub use hash::{Hash, HashId, Sha256, sha256};
@@ -36,7 +39,7 @@ pub use note::{NoteError, NoteSignature, SignedNote, VerifierKey};
 pub use order::{Order, OrderError};
 pub use proof::{
     ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, EventProof, Proof,
-    ProofError, ProofFile, UnitContent,
+    ProofError, ProofFile, Receipt, UnitContent,
 };
 pub use tile::{TileBuilder, TileError, TileId, TilePath};
 pub use tree::Frontier;

@@ -69,6 +69,11 @@ impl VerifierKey {
         self.public_key() == other.public_key()
     }
 
+    /// Whether `signature` is this key's of `message`.
+    pub(crate) fn has_signed(&self, message: &[u8], signature: &[u8; SIGNATURE_LENGTH]) -> bool {
+        self.key.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
+    }
+
     /// The line, with its newline, that carries `signature` of this key in a note.
     pub(crate) fn signature_line(&self, signature: &[u8; SIGNATURE_LENGTH]) -> String {
         let bytes = [&self.key_id.to_be_bytes()[..], signature].concat();
@@ -180,7 +185,7 @@ fn parse_signature(line: &str) -> Option<NoteSignature<'_>> {
     })
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|c: char| c == '+' || c.is_whitespace() || c.is_ascii_control())
 }
 

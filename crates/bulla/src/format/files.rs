@@ -4,6 +4,8 @@ use super::segment;
 
 /// The signed tree head.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
+/// The same head, signed as COSE.
+pub(crate) const COSE_CHECKPOINT: &str = "checkpoint.cose";
 /// The writer's lock in the log's directory.
 pub(crate) const LOCK: &str = "LOCK";
 /// The directory of index files.

@@ -13,6 +13,7 @@ pub enum FindingKind {
     ConfigDamaged,
     ConfigMismatch,
     CheckpointDamaged,
+    CoseMismatch,
     KeyMismatch,
     RootMismatch,
     TileDamaged,
@@ -48,10 +49,11 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 34] = [
+    pub const ALL: [FindingKind; 35] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
+        FindingKind::CoseMismatch,
         FindingKind::KeyMismatch,
         FindingKind::RootMismatch,
         FindingKind::TileDamaged,
@@ -91,6 +93,7 @@ impl FindingKind {
             Self::ConfigDamaged => "config-damaged",
             Self::ConfigMismatch => "config-mismatch",
             Self::CheckpointDamaged => "checkpoint-damaged",
+            Self::CoseMismatch => "cose-mismatch",
             Self::KeyMismatch => "key-mismatch",
             Self::RootMismatch => "root-mismatch",
             Self::TileDamaged => "tile-damaged",

@@ -256,10 +256,11 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
         }
     };
-    const KNOWN: [&str; 7] = [
+    const KNOWN: [&str; 8] = [
         crate::format::config::FILE,
         crate::format::config::LOCK,
         files::CHECKPOINT,
+        files::COSE_CHECKPOINT,
         files::LOCK,
         crate::format::segment::DIRECTORY,
         "tile",
