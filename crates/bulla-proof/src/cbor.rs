@@ -1,8 +1,6 @@
 //! As much of CBOR (RFC 8949) as receipts take, in its deterministic encoding (section 4.2.1) and in no other: integers and lengths in
 //! their shortest form, nothing of indefinite length. What is read is borrowed, so that nothing is allocated on the word of a length.
 
-use crate::cose::CoseError;
-
 /// Major types (section 3.1), in the upper three bits of an item's first byte.
 const UNSIGNED: u8 = 0;
 const NEGATIVE: u8 = 1;
@@ -76,6 +74,13 @@ pub(crate) fn push_null(out: &mut Vec<u8>) {
     out.push(NULL);
 }
 
+/// At this byte, counted from 0, stands something else than what has to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unexpected {
+    pub(crate) offset: usize,
+    pub(crate) expected: &'static str,
+}
+
 /// Items as they are taken off the front, and where in the file they stand.
 #[derive(Clone, Copy)]
 pub(crate) struct Items<'a> {
@@ -89,12 +94,16 @@ impl<'a> Items<'a> {
     }
 
     /// The error that `expected` does not stand here.
-    pub(crate) fn expected<T>(&self, expected: &'static str) -> Result<T, CoseError> {
-        Err(CoseError::Item { offset: self.offset, expected })
+    pub(crate) fn unexpected(&self, expected: &'static str) -> Unexpected {
+        Unexpected { offset: self.offset, expected }
+    }
+
+    fn expected<T>(&self, expected: &'static str) -> Result<T, Unexpected> {
+        Err(self.unexpected(expected))
     }
 
     /// Takes the head of an item of this type: its value, or its length.
-    fn head(&mut self, major: u8, expected: &'static str) -> Result<u64, CoseError> {
+    fn head(&mut self, major: u8, expected: &'static str) -> Result<u64, Unexpected> {
         let read = || {
             let (&first, rest) = self.rest.split_first()?;
             let width = match first & 0x1f {
@@ -132,7 +141,7 @@ impl<'a> Items<'a> {
     }
 
     /// Takes so many bytes.
-    fn take(&mut self, length: u64, expected: &'static str) -> Result<Items<'a>, CoseError> {
+    fn take(&mut self, length: u64, expected: &'static str) -> Result<Items<'a>, Unexpected> {
         let split = usize::try_from(length).ok().and_then(|length| self.rest.split_at_checked(length));
         let Some((taken, rest)) = split else { return self.expected(expected) };
         let items = Items { rest: taken, offset: self.offset };
@@ -140,12 +149,12 @@ impl<'a> Items<'a> {
         Ok(items)
     }
 
-    pub(crate) fn unsigned(&mut self, expected: &'static str) -> Result<u64, CoseError> {
+    pub(crate) fn unsigned(&mut self, expected: &'static str) -> Result<u64, Unexpected> {
         self.head(UNSIGNED, expected)
     }
 
     /// Takes the integer `value`: the label of a header parameter, or a value that is the only one that is known.
-    pub(crate) fn integer(&mut self, value: i64, expected: &'static str) -> Result<(), CoseError> {
+    pub(crate) fn integer(&mut self, value: i64, expected: &'static str) -> Result<(), Unexpected> {
         let mut spelled = Vec::with_capacity(9);
         push_integer(value, &mut spelled);
         match self.rest.strip_prefix(&spelled[..]) {
@@ -158,24 +167,24 @@ impl<'a> Items<'a> {
     }
 
     /// Takes a string of bytes.
-    pub(crate) fn bytes(&mut self, expected: &'static str) -> Result<&'a [u8], CoseError> {
+    pub(crate) fn bytes(&mut self, expected: &'static str) -> Result<&'a [u8], Unexpected> {
         Ok(self.items(expected)?.rest)
     }
 
     /// Takes a string of bytes that holds items.
-    pub(crate) fn items(&mut self, expected: &'static str) -> Result<Items<'a>, CoseError> {
+    pub(crate) fn items(&mut self, expected: &'static str) -> Result<Items<'a>, Unexpected> {
         let before = *self;
         let length = self.head(BYTES, expected)?;
         self.take(length, expected).or_else(|_| before.expected(expected))
     }
 
     /// Takes a string of exactly `N` bytes.
-    pub(crate) fn array_of<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], CoseError> {
+    pub(crate) fn array_of<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], Unexpected> {
         let before = *self;
         self.bytes(expected)?.try_into().or_else(|_| before.expected(expected))
     }
 
-    pub(crate) fn text(&mut self, expected: &'static str) -> Result<&'a str, CoseError> {
+    pub(crate) fn text(&mut self, expected: &'static str) -> Result<&'a str, Unexpected> {
         let before = *self;
         let length = self.head(TEXT, expected)?;
         let text = self.take(length, expected).ok();
@@ -184,28 +193,28 @@ impl<'a> Items<'a> {
     }
 
     /// Takes the beginning of an array: how many items follow.
-    pub(crate) fn array(&mut self, expected: &'static str) -> Result<u64, CoseError> {
+    pub(crate) fn array(&mut self, expected: &'static str) -> Result<u64, Unexpected> {
         self.head(ARRAY, expected)
     }
 
     /// Takes the beginning of an array of exactly so many items.
-    pub(crate) fn array_with(&mut self, length: u64, expected: &'static str) -> Result<(), CoseError> {
+    pub(crate) fn array_with(&mut self, length: u64, expected: &'static str) -> Result<(), Unexpected> {
         let before = *self;
         if self.array(expected)? == length { Ok(()) } else { before.expected(expected) }
     }
 
     /// Takes the beginning of a map of exactly so many pairs.
-    pub(crate) fn map_with(&mut self, length: u64, expected: &'static str) -> Result<(), CoseError> {
+    pub(crate) fn map_with(&mut self, length: u64, expected: &'static str) -> Result<(), Unexpected> {
         let before = *self;
         if self.head(MAP, expected)? == length { Ok(()) } else { before.expected(expected) }
     }
 
-    pub(crate) fn tag(&mut self, tag: u64, expected: &'static str) -> Result<(), CoseError> {
+    pub(crate) fn tag(&mut self, tag: u64, expected: &'static str) -> Result<(), Unexpected> {
         let before = *self;
         if self.head(TAG, expected)? == tag { Ok(()) } else { before.expected(expected) }
     }
 
-    pub(crate) fn null(&mut self, expected: &'static str) -> Result<(), CoseError> {
+    pub(crate) fn null(&mut self, expected: &'static str) -> Result<(), Unexpected> {
         match self.rest.strip_prefix(&[NULL]) {
             Some(rest) => {
                 self.pass(rest);
@@ -216,7 +225,7 @@ impl<'a> Items<'a> {
     }
 
     /// Checks that nothing is left.
-    pub(crate) fn end(&self, expected: &'static str) -> Result<(), CoseError> {
+    pub(crate) fn end(&self, expected: &'static str) -> Result<(), Unexpected> {
         if self.rest.is_empty() { Ok(()) } else { self.expected(expected) }
     }
 }
@@ -270,7 +279,7 @@ mod tests {
         for spelled in others {
             let bytes = hex(spelled);
             let refused = Items::new(&bytes).unsigned("a number");
-            assert_eq!(refused, Err(CoseError::Item { offset: 0, expected: "a number" }), "{spelled}");
+            assert_eq!(refused, Err(Unexpected { offset: 0, expected: "a number" }), "{spelled}");
         }
     }
 
@@ -280,7 +289,7 @@ mod tests {
             let bytes = [&[0x00], &hex(spelled)[..]].concat();
             let mut items = Items::new(&bytes);
             items.unsigned("0").unwrap();
-            assert_eq!(items.bytes("bytes"), Err(CoseError::Item { offset: 1, expected: "bytes" }));
+            assert_eq!(items.bytes("bytes"), Err(Unexpected { offset: 1, expected: "bytes" }));
         }
         assert!(Items::new(&hex("62c328")).text("text").is_err(), "what is not UTF-8 is no text");
     }

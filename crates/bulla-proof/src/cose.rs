@@ -8,7 +8,8 @@
 //! `docs/format.md`, "The tree head as COSE", has the byte map. A file has one spelling: the deterministic encoding of RFC 8949, section 4.2.1.
 
 use crate::cbor::{
-    Items, push_array, push_bytes, push_integer, push_map, push_null, push_tag, push_text, push_unsigned,
+    Items, Unexpected, push_array, push_bytes, push_integer, push_map, push_null, push_tag, push_text,
+    push_unsigned,
 };
 use crate::checkpoint::Checkpoint;
 use crate::hash::Hash;
@@ -107,7 +108,8 @@ impl SignedHead {
         let before = *head;
         let origin = head.text("the origin, text")?;
         if !is_name(origin) {
-            return before.expected("an origin: not empty, without white space, control characters and `+`");
+            let name = "an origin: not empty, without white space, control characters and `+`";
+            return Err(before.unexpected(name).into());
         }
         head.integer(VDS, "the parameter 395, vds")?;
         head.integer(VDS_RFC9162_SHA256, "1, RFC9162_SHA256, the only tree that is known here")?;
@@ -120,7 +122,7 @@ impl SignedHead {
     /// Takes the signature, with which the file ends.
     pub(crate) fn end(&mut self, items: &mut Items<'_>) -> Result<(), CoseError> {
         self.signature = items.array_of("the signature, 64 bytes")?;
-        items.end("the end of the file")
+        Ok(items.end("the end of the file")?)
     }
 
     /// Checks that `key` is the log's by its name, and signed this head with this root.
@@ -131,10 +133,7 @@ impl SignedHead {
         if self.key_id != key.key_id() {
             return Err(CoseError::OtherKey);
         }
-        match key.has_signed(&self.signed(root), &self.signature) {
-            true => Ok(()),
-            false => Err(CoseError::BadSignature),
-        }
+        key.verify_bytes(&self.signed(root), &self.signature).map_err(|_| CoseError::BadSignature)
     }
 }
 
@@ -244,6 +243,12 @@ pub enum CoseError {
     OtherKey,
     /// The key's signature does not verify.
     BadSignature,
+}
+
+impl From<Unexpected> for CoseError {
+    fn from(Unexpected { offset, expected }: Unexpected) -> Self {
+        CoseError::Item { offset, expected }
+    }
 }
 
 impl fmt::Display for CoseError {

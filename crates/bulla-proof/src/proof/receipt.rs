@@ -75,7 +75,7 @@ impl Receipt {
         let mut items = Items::new(file);
         let mut head = SignedHead::begin(&mut items).map_err(ProofError::Receipt)?;
         let (proofs, extra) = unprotected(&mut items, head.size).map_err(ProofError::Receipt)?;
-        items.null("null: the payload is detached").map_err(ProofError::Receipt)?;
+        items.null("null: the payload is detached").map_err(|error| ProofError::Receipt(error.into()))?;
         head.end(&mut items).map_err(ProofError::Receipt)?;
         let mut disclosure = Disclosure::open(extra)?;
         let (mut frames, mut paths) = (disclosure.room(proofs.len() > 1), Vec::with_capacity(proofs.len()));
@@ -162,7 +162,7 @@ fn unprotected<'a>(items: &mut Items<'a>, size: u64) -> Result<(Vec<Inclusion>, 
     let before = *items;
     let count = items.array("an array: the proofs of inclusion")?;
     if count == 0 {
-        return before.expected("one proof of inclusion at least");
+        return Err(before.unexpected("one proof of inclusion at least").into());
     }
     // As many as there are, whatever is claimed.
     let mut proofs = Vec::new();
@@ -171,13 +171,13 @@ fn unprotected<'a>(items: &mut Items<'a>, size: u64) -> Result<(Vec<Inclusion>, 
         proof.array_with(3, "an array of 3: a proof of inclusion")?;
         let before = proof;
         if proof.unsigned("the size of the tree")? != size {
-            return before.expected("the size of the tree, as in the protected header");
+            return Err(before.unexpected("the size of the tree, as in the protected header").into());
         }
         let before = proof;
         let index = proof.unsigned("the number of a frame")?;
         // Also in order: the frames are, which have to have these numbers.
         let Ok(length) = multiproof::count::<LogNodes>(size, &[index]) else {
-            return before.expected("the number of a frame of the tree");
+            return Err(before.unexpected("the number of a frame of the tree").into());
         };
         proof.array_with(length as u64, "an array: the hashes that lead from that frame to the root")?;
         let mut path = Vec::new();
