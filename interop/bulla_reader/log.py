@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional, Union
+from typing import Optional, Union, Union
 
-from . import commitments, config, notes, segments, tiles, trees
+from . import commitments, config, cose, notes, segments, tiles, trees
 from .commitments import LENGTH, Commitment
 from .config import Config
 from .findings import Finding
@@ -121,11 +121,45 @@ def opened(directory: Path) -> Log:
     log.commitments = [segments.commitment(it.agreed(None)) for it in log.told]
     if not of.verifier.signed(checkpoint.note):
         log.findings.append(Finding("checkpoint-damaged", "must be signed with the log's own key"))
+    else:
+        judge_cose(log, read_cose(directory))
     for place, segment in enumerate(found):
         bound = found[place + 1].first if place + 1 < len(found) else None
         walk(log, segment, bound)
     report_missing(log)
     return log
+
+
+def read_cose(directory: Path) -> Union[None, Refused, tuple[cose.Head, bytes]]:
+    """The tree head that is signed as COSE; why it is none, where it is none; nothing where none is there."""
+    try:
+        return cose.checkpoint(read_small(directory / "checkpoint.cose"))
+    except Refused as refused:
+        return refused
+    except FileNotFoundError:
+        return None
+
+
+def judge_cose(log: Log, read: Union[None, Refused, tuple[cose.Head, bytes]]) -> None:
+    """Finds what is wrong with the tree head that is signed as COSE, beside the checkpoint."""
+    if read is None:
+        return
+    try:
+        if isinstance(read, Refused):
+            raise read
+        head, root = read
+        head.check(root, log.config.verifier)
+        # A copy that was made beside a writer may have a later one.
+        if head.size > log.size:
+            return
+        leaves = [it.leaf for it in log.told[: head.size]]
+        known = log.checkpoint.root if head.size == log.size else None
+        if known is None and len(leaves) == head.size and None not in leaves:
+            known = trees.root([leaf for leaf in leaves if leaf is not None])
+        if known is not None and known != root:
+            raise Refused("checkpoint.cose", "must be of the log's own tree", (known, root))
+    except Refused as refused:
+        log.findings.append(Finding("cose-mismatch", str(refused)))
 
 
 def find_segments(directory: Path) -> list[Segment]:

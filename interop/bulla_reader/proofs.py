@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
-from . import columns, commitments, events, notes, records, rows, trees, units
+from . import columns, commitments, cose, events, notes, records, rows, trees, units
 from .commitments import Commitment
 from .cursor import Cursor
 from .hashes import sha256
@@ -15,6 +15,8 @@ from .rows import BIT, FIELDS, Row
 
 SINGLE, MANY = "c2sp.org/tlog-proof@v1", "bulla-multi-proof-v1"
 GROWTH, EVENT = "bulla-consistency-v1", "bulla-event-v1"
+# With what a receipt begins: the tag of a COSE_Sign1, and its array of four.
+RECEIPT = b"\xd2\x84"
 # How much of groups is opened, against the length of the file: it can come from anywhere.
 EXPANSION = 256
 LONGEST_ROW = 21_496_088
@@ -50,7 +52,8 @@ class DisclosedFrame:
 
 @dataclass
 class EntriesProof:
-    checkpoint: notes.Checkpoint
+    # Nothing of a receipt, which has a head in COSE.
+    checkpoint: Optional[notes.Checkpoint]
     frames: list[DisclosedFrame]
     length: int
 
@@ -101,6 +104,8 @@ class Lines:
 
 def read(data: bytes, key: Optional[notes.Verifier]) -> Proof:
     """A proof that holds: by itself, and with a key by its signature. Refuses any other file."""
+    if data.startswith(RECEIPT):
+        return receipt(data, key)
     if not data.startswith(tuple(f"{kind}\n".encode() for kind in (SINGLE, MANY, GROWTH, EVENT))):
         raise AnotherFile("proof", "the first line must be that of a kind of proof")
     text = notes.text_of(data, "proof")
@@ -118,8 +123,28 @@ def read(data: bytes, key: Optional[notes.Verifier]) -> Proof:
         proof = entries(lines, checkpoint, first == MANY, len(data))
     if key is not None:
         for it in [proof.checkpoint] + ([proof.old] if isinstance(proof, GrowthProof) else []):
+            assert it is not None
             check_signature(it, key)
     return proof
+
+
+def receipt(data: bytes, key: Optional[notes.Verifier]) -> EntriesProof:
+    """A proof of entries as a receipt of RFC 9942."""
+    found = cose.receipt(data)
+    indexes = [index for index, _ in found.paths]
+    if any(a >= b for a, b in zip(indexes, indexes[1:])):
+        raise Refused("receipt", "the frames must ascend")
+    frames = disclosed_frames(Cursor(found.disclosure, "disclosure"), indexes)
+    size = found.head.size
+    roots = {
+        trees.multi_proof({index: trees.leaf(frame.commitment.encoded)}, size, path)
+        for (index, path), frame in zip(found.paths, frames)
+    }
+    if len(roots) != 1:
+        raise Refused("receipt", "all paths must lead to one root")
+    if key is not None:
+        found.head.check(roots.pop(), key)
+    return EntriesProof(None, frames, len(data))
 
 
 def check_signature(checkpoint: notes.Checkpoint, key: notes.Verifier) -> None:
@@ -167,6 +192,12 @@ def entries(lines: Lines, checkpoint: notes.Checkpoint, many: bool, length: int)
     if many and len(indexes) < 2 or any(a >= b for a, b in zip(indexes, indexes[1:])):
         raise Refused("proof", "a proof of several frames must have two indexes or more, ascending")
     hashes = lines.hashes()
+    frames = disclosed_frames(disclosure, indexes)
+    check_tree([frame.commitment for frame in frames], checkpoint, hashes)
+    return EntriesProof(checkpoint, frames, length)
+
+
+def disclosed_frames(disclosure: Cursor, indexes: list[int]) -> list[DisclosedFrame]:
     if disclosure.u8() != 1:
         raise disclosure.refuse("the version must be 1")
     frames = [disclosed_frame(disclosure, index) for index in indexes]
@@ -177,8 +208,7 @@ def entries(lines: Lines, checkpoint: notes.Checkpoint, many: bool, length: int)
             raise Refused("disclosure", "commitments must be of one log and one hash")
         if other.first_entry < one.next_entry:
             raise Refused("disclosure", "a frame's first entry must be after the last of the frame before")
-    check_tree([frame.commitment for frame in frames], checkpoint, hashes)
-    return EntriesProof(checkpoint, frames, length)
+    return frames
 
 
 def disclosed_frame(cursor: Cursor, index: int) -> DisclosedFrame:

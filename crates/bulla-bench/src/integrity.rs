@@ -45,13 +45,12 @@ pub(crate) fn run(knobs: &Knobs, place: &Path) -> Result<Outcome, Failure> {
     let reader = Reader::open(&directory)?.identity(Arc::new(identity(&directory)?));
     let prove = |from: u64, to: u64| -> Result<Proven, Failure> {
         let start = Instant::now();
-        let text = reader.prove(&Query::new().entries(from..=to))?.text;
+        let file = reader.prove(&Query::new().entries(from..=to))?.file;
         let proving = start.elapsed();
         let start = Instant::now();
-        let entries =
-            Proof::parse(text.as_bytes())?.verify(Some(&created.verifier_key))?.entry_count() as u64;
+        let entries = Proof::parse(&file)?.verify(Some(&created.verifier_key))?.entry_count() as u64;
         match entries == to - from + 1 {
-            true => Ok(Proven { bytes: text.len() as u64, proving, checking: start.elapsed() }),
+            true => Ok(Proven { bytes: file.len() as u64, proving, checking: start.elapsed() }),
             false => Err(format!("{entries} entries are proven of {from} to {to}").into()),
         }
     };

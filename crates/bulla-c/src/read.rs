@@ -4,7 +4,7 @@ use crate::entry::{bulla_bytes, bulla_entry, list};
 use crate::handles::{Table, number, to_handle};
 use crate::log::{check_abi, optional_path, optional_text, path};
 use crate::status::{Failed, Outcome, bulla_status, give, guarded};
-use bulla::proof::Proof;
+use bulla::proof::{ProofError, ProofFile};
 use bulla::text::jsonl;
 use bulla::{
     AskedSubject, Delivery, Disclosed, Error, ErrorKind, Matches, NumberField, Query, Reader, Redaction,
@@ -299,7 +299,7 @@ pub unsafe extern "C" fn bulla_prove(
         let query = unsafe { bulla_query::get(query)? };
         let proven = READERS.copy(number(reader))?.prove(&query)?;
         // SAFETY: as above.
-        match unsafe { write(context, bulla_bytes::of(Some(proven.text.as_bytes()))) } {
+        match unsafe { write(context, bulla_bytes::of(Some(&proven.file))) } {
             0 => Ok(()),
             _ => Err(Failed::Stopped),
         }
@@ -329,7 +329,7 @@ pub struct bulla_checked {
     pub tree_size: u64,
 }
 
-/// Checks a proof of entries with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
+/// Checks a proof of entries, as text or as a receipt in COSE, with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
 /// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, and `BULLA_INVALID` where it cannot be read as
 /// a proof, as one may be of which a byte was changed: neither holds.
 ///
@@ -346,8 +346,11 @@ pub unsafe extern "C" fn bulla_check(
     guarded(|| {
         // SAFETY: by this function's contract.
         let (bytes, key) = unsafe { (proof.get("proof")?.unwrap_or_default(), self::key(key)?) };
-        let proof = Proof::parse(bytes).map_err(|error| Error::invalid(error.to_string()))?;
-        let holds = proof.verify(key.as_ref());
+        let proof = ProofFile::parse(bytes).map_err(|error| Error::invalid(error.to_string()))?;
+        let holds = match proof.verify_entries(key.as_ref()) {
+            Err(error @ ProofError::NotOfEntries) => return Err(Error::invalid(error.to_string()).into()),
+            holds => holds,
+        };
         let holds = holds.map_err(|error| Error::new(ErrorKind::Tampered, error.to_string()))?;
         // Nothing is given out of one whose groups do not all open.
         let opened = open_proof(&holds, |_| Ok(()))?;

@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::print_json;
 use crate::whose::{Trusted, Whose};
-use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
+use bulla::proof::{Checked, ConsistencyProof, ProofError, ProofFile};
 use bulla::text::jsonl;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::{Disclosed, Opened, Redaction, open_proof};
@@ -59,9 +59,9 @@ impl Check {
                 format!("{} is no certificate: only what proves an event has an order", name(&self.file));
             return Err(Failure::usage(message));
         }
-        match file {
-            ProofFile::Entries(proof) => self.entries(&proof, &trusted).map_err(refused)?,
-            ProofFile::Consistency(proof) => self.consistency(&proof, &trusted).map_err(refused)?,
+        match &file {
+            ProofFile::Entries(_) | ProofFile::Receipt(_) => self.entries(&file, &trusted),
+            ProofFile::Consistency(proof) => self.consistency(proof, &trusted).map_err(refused)?,
             ProofFile::Event(proof) => {
                 let checked = match &trusted {
                     Trusted::Policy(policy) => proof.verify_by(policy),
@@ -78,18 +78,27 @@ impl Check {
         Ok(Exit::Done)
     }
 
-    fn entries(&self, proof: &Proof, trusted: &Trusted) -> Result<Result<(), Failure>, ProofError> {
-        let checked = match trusted {
-            Trusted::Policy(policy) => proof.verify_by(policy),
-            trusted => proof.verify(trusted.key()),
-        }?;
+    fn entries(&self, file: &ProofFile, trusted: &Trusted) -> Result<(), Failure> {
+        let checked = match (file, trusted) {
+            (ProofFile::Receipt(_), Trusted::Policy(_)) => {
+                let message = format!(
+                    "{} is a receipt in COSE, which no witness cosigns and the log's Ed25519 key alone signs: name that with --key, and no policy",
+                    name(&self.file)
+                );
+                return Err(Failure::usage(message));
+            }
+            (ProofFile::Entries(proof), Trusted::Policy(policy)) => proof.verify_by(policy),
+            (file, trusted) => file.verify_entries(trusted.key()),
+        };
+        let checked = checked.map_err(|error| refused(&self.file, error))?;
+        let is_receipt = matches!(file, ProofFile::Receipt(_));
         // Nothing is printed of a file whose groups do not all open.
-        Ok(match open_proof(&checked, |_| Ok(())) {
+        match open_proof(&checked, |_| Ok(())) {
             Err(error) => {
                 Err(Failure::new(error.kind().into(), format!("{}: {error}", name(&self.file))))
             }
             Ok(opened) if self.json => {
-                EntriesJson::of(&checked, opened).and_then(|object| print_json(&object))
+                EntriesJson::of(&checked, is_receipt, opened).and_then(|object| print_json(&object))
             }
             Ok(opened) => print_entries(&checked).map(|()| {
                 let (entries, units, frames) = (opened.entries, checked.units(), checked.frames());
@@ -104,10 +113,11 @@ impl Check {
                     let withheld = opened.withheld;
                     note!("of {withheld} of them the personal fields are withheld: the proof has no key for these");
                 }
-                note!("of {}, tree size {}", checked.origin(), checked.tree_size());
+                let form = if is_receipt { "; a receipt in COSE, of the tree head that is signed as such" } else { "" };
+                note!("of {}, tree size {}{form}", checked.origin(), checked.tree_size());
                 tell(trusted);
             }),
-        })
+        }
     }
 
     fn consistency(
@@ -209,6 +219,8 @@ fn write_line(disclosed: &Disclosed<'_>, line: &mut Vec<u8>) {
 struct EntriesJson<'a> {
     ok: bool,
     anchored: bool,
+    /// Whether the file is a receipt in COSE, whose tree head is signed as such.
+    receipt: bool,
     origin: &'a str,
     tree_size: u64,
     root: String,
@@ -230,7 +242,7 @@ struct ConsistencyJson<'a> {
 }
 
 impl<'a> EntriesJson<'a> {
-    fn of(checked: &Checked<'a>, opened: Opened) -> Result<Self, Failure> {
+    fn of(checked: &Checked<'a>, receipt: bool, opened: Opened) -> Result<Self, Failure> {
         let mut entries = Vec::new();
         open_proof(checked, |disclosed| {
             let mut line = Vec::new();
@@ -243,6 +255,7 @@ impl<'a> EntriesJson<'a> {
         Ok(EntriesJson {
             ok: true,
             anchored: checked.anchored(),
+            receipt,
             origin: checked.origin(),
             tree_size: checked.tree_size(),
             root: checked.root().to_base64(),

@@ -14,7 +14,7 @@ use bulla::text::spelling::{agreeing, counted};
 use bulla::{Proven, Reader};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 /// Prove that the log holds entries or an event, or grew from an earlier checkpoint.
@@ -24,8 +24,7 @@ The file is for `bulla check`, and does not show that these entries are all ther
 same data subjects and block are proven with them: it takes --with-others. Exit code 1: lost keys.
 
 Examples:
-  bulla prove audit --entry 1042 --with-others -o entry.proof
-  bulla prove audit --subject user_42 -o person.proof
+  bulla prove audit --subject user_42 --format cose -o person.cose
   bulla prove audit --consistency checkpoint.of-last-year -o grown.proof")]
 pub(crate) struct Prove {
     #[command(flatten)]
@@ -53,6 +52,11 @@ pub(crate) struct Prove {
     #[arg(long, conflicts_with_all = ["consistency", "event"])]
     with_others: bool,
 
+    /// Text (the default), or a receipt in COSE (RFC 9942)
+    #[arg(long, value_enum, default_value = "text", hide_possible_values = true, hide_default_value = true)]
+    #[arg(value_name = "text|cose", conflicts_with_all = ["consistency", "event"])]
+    format: Format,
+
     /// Write to a file, all or nothing, readable by its owner only
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
@@ -65,21 +69,33 @@ pub(crate) struct Prove {
     filter: Filter,
 }
 
+/// In which form entries are proven.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Text,
+    Cose,
+}
+
 impl Prove {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         refuse_json_among("proof", self.json, self.output.as_deref())?;
+        let is_named = self.output.as_deref().is_some_and(|path| path.as_os_str() != "-");
+        if self.format == Format::Cose && !is_named && io::stdout().is_terminal() {
+            let message = "a receipt is no text for a terminal: name a file with -o FILE, or send it on";
+            return Err(Failure::usage(message));
+        }
         let query = self.filter.query()?;
         self.personal.check(&query)?;
         let mut reader = Reader::open(self.place.directory())?;
         if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
-        let (text, proves) = match (&self.consistency, self.event) {
-            (_, Some(frame)) => (reader.prove_event(frame)?.render(), Proves::Event { frame }),
+        let (file, proves) = match (&self.consistency, self.event) {
+            (_, Some(frame)) => (reader.prove_event(frame)?.render().into_bytes(), Proves::Event { frame }),
             (Some(path), _) => {
                 let old = read_note(path)?;
                 let proof = reader.prove_consistency(&old).map_err(|error| error_in(path, error))?;
-                (proof, Proves::Consistency)
+                (proof.into_bytes(), Proves::Consistency)
             }
             (None, None) => {
                 if !query.is_narrow() {
@@ -91,15 +107,19 @@ impl Prove {
                     reader = reader.group_keys(keys);
                 }
                 as_logged::tell(&self.place, &query);
-                let mut proven = reader.identity(identity).prove(&query)?;
+                let reader = reader.identity(identity);
+                let mut proven = match self.format {
+                    Format::Text => reader.prove(&query),
+                    Format::Cose => reader.prove_as_receipt(&query),
+                }?;
                 if !proven.others.is_empty() && !self.with_others {
                     return Err(Failure::usage(would_disclose(&proven.others)));
                 }
-                (std::mem::take(&mut proven.text), Proves::Entries(Box::new(proven)))
+                (std::mem::take(&mut proven.file), Proves::Entries(Box::new(proven)))
             }
         };
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
-        let written = destination.writer().write_all(text.as_bytes()).and_then(|()| destination.finish());
+        let written = destination.writer().write_all(&file).and_then(|()| destination.finish());
         match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
             written => written.map_err(|error| Failure::io("writing the proof", &error))?,

@@ -6,9 +6,11 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 #![forbid(unsafe_code)]
 
+mod cbor;
 pub mod checkpoint;
 pub mod commitment;
 pub mod consistency;
+pub mod cose;
 pub mod cosignature;
 pub mod entry;
 pub mod group;
@@ -29,6 +31,7 @@ pub mod varint;
 
 pub use checkpoint::{Checkpoint, open_checkpoint, sign_checkpoint};
 pub use commitment::{Commitment, CommitmentError, FrameKind, LogId};
+pub use cose::{CoseCheckpoint, CoseError};
 pub use cosignature::{Cosignature, CosignatureAlgorithm, CosignerKey};
 pub use entry::{Entry, EntryError};
 pub use group::{GroupKey, GroupSecret};
@@ -42,7 +45,7 @@ pub use order::{Order, OrderError};
 pub use policy::{Judgement, Policy, PolicyError, PolicyLog, PolicyRefusal, PolicyWitness};
 pub use proof::{
     ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, EventProof, Proof,
-    ProofError, ProofFile, UnitContent,
+    ProofError, ProofFile, Receipt, UnitContent,
 };
 pub use tile::{TileBuilder, TileError, TileId, TilePath};
 pub use tree::Frontier;

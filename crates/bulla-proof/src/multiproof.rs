@@ -24,7 +24,7 @@
 //! ```
 
 use crate::hash::Hash;
-use crate::tree::{self, MAX_SIZE, Nodes};
+use crate::tree::{self, LogNodes, MAX_SIZE, Nodes};
 use std::fmt;
 
 /// The most children that a node of any tree here has.
@@ -80,6 +80,28 @@ pub fn prove<N: Nodes>(leaves: &[Hash], positions: &[u64], nodes: &N) -> Result<
         tree::rise(&mut level, nodes);
     }
     Ok(proof)
+}
+
+/// The audit paths of RFC 6962, section 2.1.1, of the leaves at `positions` of the log's tree over `leaves`: one proof for each of them by
+/// itself, from the leaf up.
+///
+/// # Errors
+/// As [`places`].
+pub fn audit_paths(leaves: &[Hash], positions: &[u64]) -> Result<Vec<Vec<Hash>>, TreeProofError> {
+    check(leaves.len() as u64, positions.iter().copied())?;
+    let mut places = positions.to_vec();
+    let mut paths = vec![Vec::new(); positions.len()];
+    let mut level = leaves.to_vec();
+    while level.len() > 1 {
+        for (place, path) in places.iter_mut().zip(&mut paths) {
+            // The last node of a level may have no sibling.
+            let sibling = usize::try_from(*place ^ 1).ok().and_then(|sibling| level.get(sibling));
+            path.extend(sibling);
+            *place /= 2;
+        }
+        tree::rise(&mut level, &LogNodes);
+    }
+    Ok(paths)
 }
 
 /// The root of the tree of `size` leaves in which the leaves `known`, by position, are proven by `proof`: it is the

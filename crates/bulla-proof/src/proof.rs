@@ -1,9 +1,9 @@
-//! Proof files: text that proves something about a log to whoever has the log's key, and nothing else of it.
+//! Proof files: what proves something about a log to whoever has the log's key, and nothing else of it.
 //!
 //! [`Proof`] discloses entries and proves that the log holds them: built on
 //! [C2SP tlog-proof](https://c2sp.org/tlog-proof), and such a file where the entries lie in one frame.
 //! [`ConsistencyProof`] proves that one signed tree of a log begins with another, [`EventProof`] that something happened
-//! to the log, such as an erasure. [`ProofFile`] is any of them, as a reader finds it. `docs/format.md`, "Proofs", has the byte maps, and says what a proof does not prove.
+//! to the log, such as an erasure. [`Receipt`] is a [`Proof`] in the form of RFC 9942, which is no text. [`ProofFile`] is any of them, as a reader finds it. `docs/format.md`, "Proofs", has the byte maps, and says what a proof does not prove.
 //!
 //! A file is parsed, then verified; only what verified gives anything away:
 //!
@@ -25,6 +25,7 @@ mod cursor;
 mod disclosure;
 mod error;
 mod event;
+mod receipt;
 mod text;
 mod unit;
 
@@ -32,6 +33,7 @@ pub use consistency::{ConsistencyProof, Consistent};
 pub use disclosure::DisclosedFrame;
 pub use error::{FrameProblem, ProofError, UnitProblem};
 pub use event::{CheckedEvent, EventProof};
+pub use receipt::Receipt;
 pub use unit::{DisclosedEntry, DisclosedGroup, DisclosedItem, DisclosedUnit, UnitContent};
 
 use crate::checkpoint::{Checkpoint, SignedNote, open_checkpoint, parse_size};
@@ -66,6 +68,8 @@ pub enum ProofFile {
     Consistency(ConsistencyProof),
     /// That something happened to it: the certificate of an erasure.
     Event(EventProof),
+    /// That it holds some entries, as a receipt of RFC 9942.
+    Receipt(Receipt),
 }
 
 impl ProofFile {
@@ -73,12 +77,27 @@ impl ProofFile {
     ///
     /// # Errors
     /// [`ProofError::Kind`] where its first line is of none; otherwise as [`Proof::parse`],
-    /// [`ConsistencyProof::parse`] and [`EventProof::parse`].
+    /// [`ConsistencyProof::parse`], [`EventProof::parse`] and [`Receipt::parse`].
     pub fn parse(file: &[u8]) -> Result<Self, ProofError> {
+        if Receipt::is_one(file) {
+            return Receipt::parse(file).map(ProofFile::Receipt);
+        }
         match Lines::first(file) {
             Some(CONSISTENCY_HEADER) => ConsistencyProof::parse(file).map(ProofFile::Consistency),
             Some(EVENT_HEADER) => EventProof::parse(file).map(ProofFile::Event),
             _ => Proof::parse(file).map(ProofFile::Entries),
+        }
+    }
+
+    /// Checks a proof of entries in either form, as [`Proof::verify`] and [`Receipt::verify`] do.
+    ///
+    /// # Errors
+    /// [`ProofError::NotOfEntries`] where it is a proof of something else; otherwise what does not hold.
+    pub fn verify_entries(&self, key: Option<&VerifierKey>) -> Result<Checked<'_>, ProofError> {
+        match self {
+            ProofFile::Entries(proof) => proof.verify(key),
+            ProofFile::Receipt(receipt) => receipt.verify(key),
+            ProofFile::Consistency(_) | ProofFile::Event(_) => Err(ProofError::NotOfEntries),
         }
     }
 }
@@ -194,14 +213,18 @@ impl Proof {
         if root.map_err(ProofError::Tree)? != self.checkpoint.root {
             return Err(ProofError::Tree(multiproof::TreeProofError::Root));
         }
-        Ok(Checked { proof: self, anchored })
+        let Proof { frames, checkpoint, length, .. } = self;
+        Ok(Checked { frames, checkpoint, length: *length, anchored })
     }
 }
 
 /// A proof that holds: what it discloses.
 #[derive(Clone, Copy, Debug)]
 pub struct Checked<'a> {
-    proof: &'a Proof,
+    frames: &'a [DisclosedFrame],
+    checkpoint: &'a Checkpoint,
+    /// Of the file.
+    length: usize,
     anchored: bool,
 }
 
@@ -213,22 +236,22 @@ impl<'a> Checked<'a> {
 
     /// The origin that the checkpoint states.
     pub fn origin(&self) -> &'a str {
-        &self.proof.checkpoint.origin
+        &self.checkpoint.origin
     }
 
     /// The number of frames in the tree.
     pub fn tree_size(&self) -> u64 {
-        self.proof.checkpoint.size
+        self.checkpoint.size
     }
 
     /// The root of the tree.
     pub fn root(&self) -> Hash {
-        self.proof.checkpoint.root
+        self.checkpoint.root
     }
 
     /// How many frames the disclosed entries lie in.
     pub fn frames(&self) -> usize {
-        self.proof.frames.len()
+        self.frames.len()
     }
 
     /// How many units are disclosed.
@@ -237,12 +260,12 @@ impl<'a> Checked<'a> {
     }
 
     fn each_unit(&self) -> impl Iterator<Item = &'a DisclosedUnit> + use<'a> {
-        self.proof.frames.iter().flat_map(DisclosedFrame::units)
+        self.frames.iter().flat_map(DisclosedFrame::units)
     }
 
     /// The commitments of those frames, ascending.
     pub fn commitments(&self) -> impl Iterator<Item = &'a Commitment> + use<'a> {
-        self.proof.frames.iter().map(DisclosedFrame::commitment)
+        self.frames.iter().map(DisclosedFrame::commitment)
     }
 
     /// How many entries the disclosed units have: those of rows, and of groups whether they can be opened or not.
@@ -252,12 +275,12 @@ impl<'a> Checked<'a> {
 
     /// The length of the file in bytes, for whoever opens groups and has to set a limit.
     pub fn file_length(&self) -> usize {
-        self.proof.length
+        self.length
     }
 
     /// What is disclosed, frame by frame.
     pub fn disclosed(&self) -> &'a [DisclosedFrame] {
-        &self.proof.frames
+        self.frames
     }
 
     /// The disclosed entries that are in no group, with their numbers in the log, ascending.

@@ -6,7 +6,7 @@ use crate::read::verifier_key;
 use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::keys::{files, signing::SigningKey};
-use bulla::proof::Proof;
+use bulla::proof::{ProofError, ProofFile};
 use bulla::{
     Disclosed, Entry, ErasureOrder, Error, ErrorKind, Log, Options, Redaction, Severity, Verify,
     default_keys, open_proof,
@@ -46,7 +46,7 @@ fn anchored(anchored: bool) -> &'static str {
     if anchored { "anchored" } else { "not anchored" }
 }
 
-/// Checks a proof of entries, a `str` or `bytes`, offline, with the log's public key alone. Returns what it shows
+/// Checks a proof of entries, a `str` or `bytes`, or a receipt in COSE, `bytes`, offline, with the log's public key alone. Returns what it shows
 /// (`Checked`); without a `key` it says only that the proof agrees with itself.
 ///
 /// Raises `Invalid` where this is no proof or the key is none, `Tampered` where the proof does not hold or the key did not
@@ -58,8 +58,11 @@ pub(crate) fn check(py: Python<'_>, proof: &Bound<'_, PyAny>, key: Option<&str>)
     let key = verifier_key(py, key)?;
     let bytes = crate::entry::bytes(proof).ok_or_else(|| invalid(py, "a proof has to be a str or bytes"))?;
     let checked = py.detach(|| {
-        let proof = Proof::parse(bytes).map_err(|error| Error::invalid(error.to_string()))?;
-        let holds = proof.verify(key.as_ref());
+        let proof = ProofFile::parse(bytes).map_err(|error| Error::invalid(error.to_string()))?;
+        let holds = match proof.verify_entries(key.as_ref()) {
+            Err(error @ ProofError::NotOfEntries) => return Err(Error::invalid(error.to_string())),
+            holds => holds,
+        };
         let holds = holds.map_err(|error| Error::new(ErrorKind::Tampered, error.to_string()))?;
         // Nothing is given out of one whose groups do not all open.
         let mut rows = Vec::new();

@@ -26,10 +26,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} entries of {person}, from {} of {} blocks", read.entries, read.blocks_read, read.blocks);
 
     let proven = reader.prove(&query)?;
-    std::fs::write("person.proof", &proven.text)?;
+    std::fs::write("person.proof", &proven.file)?;
 
     // What the other side does, with the file and the key alone.
-    let proof = Proof::parse(proven.text.as_bytes())?;
+    let proof = Proof::parse(&proven.file)?;
     let checked = proof.verify(Some(&key))?;
     println!(
         "proven: {} entries of {}, disclosed in {} units",

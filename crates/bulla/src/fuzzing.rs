@@ -273,6 +273,12 @@ fn proof_file(bytes: &[u8]) {
                 let _ = Event::decode(held.event());
             }
         }
+        Ok(ProofFile::Receipt(receipt)) => {
+            assert_eq!(receipt.render(), bytes, "a receipt has one spelling");
+            if let Ok(checked) = receipt.verify(None) {
+                disclosed(&checked);
+            }
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

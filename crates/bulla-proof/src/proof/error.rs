@@ -2,6 +2,7 @@
 
 use super::DISCLOSURE_VERSION;
 use crate::commitment::{CommitmentError, FrameKind};
+use crate::cose::CoseError;
 use crate::entry::EntryError;
 use crate::multiproof::TreeProofError;
 use crate::note::NoteError;
@@ -43,6 +44,10 @@ pub enum ProofError {
     Item { frame: u64, item: usize, problem: UnitProblem },
     /// The frames are not in the tree, or the trees do not agree.
     Tree(TreeProofError),
+    /// A receipt is malformed, not signed by the key, or of another origin than the key's.
+    Receipt(CoseError),
+    /// It proves something else than entries.
+    NotOfEntries,
 }
 
 /// What is wrong with a frame of a proof.
@@ -165,6 +170,8 @@ impl fmt::Display for ProofError {
             Self::Unit { frame, unit, problem } => write!(f, "frame {frame}, unit {unit}: {problem}"),
             Self::Item { frame, item, problem } => write!(f, "frame {frame}, common item {item}: {problem}"),
             Self::Tree(error) => write!(f, "{error}"),
+            Self::Receipt(error) => write!(f, "the receipt: {error}"),
+            Self::NotOfEntries => write!(f, "it is no proof of entries"),
         }
     }
 }

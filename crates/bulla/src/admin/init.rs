@@ -3,7 +3,7 @@
 mod place;
 
 use crate::format::config::{self, FieldRules, allowed::AllowedConfig};
-use crate::format::files::{CHECKPOINT, DIRECTORIES};
+use crate::format::files::{CHECKPOINT, COSE_CHECKPOINT, DIRECTORIES};
 use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::pseudonym::PseudonymKey;
@@ -17,7 +17,7 @@ use bulla_crypto::{identities, plugin, recipients};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
-use bulla_proof::tree;
+use bulla_proof::tree::{self, TreeHead};
 use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
 use place::Place;
@@ -233,6 +233,7 @@ impl Init {
 
         prepare(log, &DIRECTORIES)?;
         write(log, CHECKPOINT, checkpoint::signed_note(&origin, 0, root, &signing).as_bytes())?;
+        write(log, COSE_CHECKPOINT, &checkpoint::signed_as_cose(&origin, TreeHead::empty(), &signing))?;
         // This file comes last: with it the directory is a log.
         write(log, config::FILE, text.as_bytes())?;
         key_place.keep();

@@ -6,6 +6,8 @@ use super::segment;
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 /// The newest signed tree head that witnesses have cosigned.
 pub(crate) const WITNESSED: &str = "checkpoint.witnessed";
+/// The same head, signed as COSE.
+pub(crate) const COSE_CHECKPOINT: &str = "checkpoint.cose";
 /// The writer's lock in the log's directory.
 pub(crate) const LOCK: &str = "LOCK";
 /// The directory of index files.

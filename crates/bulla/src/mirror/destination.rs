@@ -11,6 +11,7 @@ use crate::format::files;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
+use crate::scan::trust::Trust;
 use crate::write::tree_files::{TreeFiles, load_edge};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tile::TileBuilder;
@@ -90,7 +91,7 @@ impl State {
         }
         let text = config::read(&**store)?;
         let (config, _) = config::load_of_log(&**store)?;
-        let snapshot = Snapshot::trusted(store.clone(), config.clone(), key)?;
+        let snapshot = Snapshot::trusted(store.clone(), config.clone(), &Trust::by_key(key))?;
         remove_beyond(&**store, snapshot.checkpoint.size)?;
         let edge = load_edge(&**store, &snapshot.checkpoint)?;
         let passed = Passed::under(&Manifest::load_end(snapshot)?)?;

@@ -3,21 +3,23 @@
 //! What they prove, and what not, is in `docs/format.md`, "Proofs".
 
 mod disclose;
+mod receipt;
 
 use crate::read::opened_proof::most_opened;
 use crate::read::reader::Reader;
-use crate::read::reading::{Delivery, ReadReport};
+use crate::read::reading::{Delivery, ReadReport, Reading};
 use crate::read::select::Matches;
 use crate::scan::events;
 use crate::scan::finding::Finding;
 use crate::scan::query::Query;
+use crate::scan::snapshot::Snapshot;
 use crate::scan::unsigned::{self, not_those};
 use bulla_proof::consistency::prove_consistency;
 use bulla_proof::multiproof;
 use bulla_proof::note::SignedNote;
-use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, EventProof, Proof};
+use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, EventProof, Proof, Receipt};
 use bulla_proof::tree::LogNodes;
-use bulla_proof::{Checkpoint, ProofError, TreeProofError, tile};
+use bulla_proof::{Checkpoint, Hash, ProofError, TreeProofError, tile};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::counted;
 use std::fmt;
@@ -26,8 +28,8 @@ use std::fmt;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Proven {
-    /// The file. It is as confidential as what it discloses, and not printed by [`Debug`](fmt::Debug).
-    pub text: String,
+    /// The file: text, or a receipt. It is as confidential as what it discloses, and not printed by [`Debug`](fmt::Debug).
+    pub file: Vec<u8>,
     /// What it discloses: so many units.
     pub units: u64,
     /// So many entries those have.
@@ -45,7 +47,7 @@ pub struct Proven {
 
 impl fmt::Debug for Proven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Proven { text: _, units, entries, others, withheld, read, unsigned } = self;
+        let Proven { file: _, units, entries, others, withheld, read, unsigned } = self;
         let mut shown = f.debug_struct("Proven");
         shown
             .field("units", units)
@@ -66,7 +68,35 @@ impl Reader {
     /// `Refused` where no entry meets the query (`Tampered` where that cannot be told, since keys are lost), and where what the groups
     /// hold is more than a file of its length is trusted with, so that nobody would open it; otherwise as [`Reader::read`].
     pub fn prove(&self, query: &Query) -> Result<Proven> {
-        let reading = self.reading()?;
+        self.prove_in(self.reading()?, query, |snapshot, leaves, frames| {
+            let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
+            let nodes =
+                multiproof::prove(leaves, &positions, &LogNodes).map_err(|error| impossible(&error))?;
+            let proof = Proof::new(&snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
+            Ok(proof.render().into_bytes())
+        })
+    }
+
+    /// The same as a receipt of RFC 9942, which is no text: of the tree head that the log's writer has signed as COSE.
+    ///
+    /// # Errors
+    /// `Refused` where that head is not there, or not of the newest checkpoint: whoever opens the log for writing makes it again. Otherwise
+    /// as [`Reader::prove`].
+    pub fn prove_as_receipt(&self, query: &Query) -> Result<Proven> {
+        let (signed, snapshot) = receipt::signed_head(&self.given, &self.config)?;
+        self.prove_in(self.reading_of(snapshot)?, query, |_, leaves, frames| {
+            let receipt = Receipt::new(&signed, leaves, frames).map_err(|error| unsound(&error))?;
+            Ok(receipt.render())
+        })
+    }
+
+    /// Proves what meets `query` with the file that `make` makes of the frames, in the tree over these leaves.
+    fn prove_in(
+        &self,
+        reading: Reading<'_>,
+        query: &Query,
+        make: impl FnOnce(&Snapshot, &[Hash], Vec<DisclosedFrame>) -> Result<Vec<u8>>,
+    ) -> Result<Proven> {
         let (mut frames, mut others, mut opened) = (Vec::<DisclosedFrame>::new(), Vec::new(), 0);
         let of_block = |matches: &Matches<'_>| {
             let Matches { opener, commitment, rows, .. } = matches;
@@ -88,25 +118,21 @@ impl Reader {
             return Err(read.found_nothing(nothing, &subjects, unsigned.is_some()));
         }
         let leaves = reading.manifest.leaves()?;
-        let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
-        let nodes = multiproof::prove(&leaves, &positions, &LogNodes).map_err(|error| impossible(&error))?;
         let all = || frames.iter().flat_map(DisclosedFrame::units);
         let closed = |unit: &&DisclosedUnit| unit.group().is_some_and(|group| group.secret.is_none());
         let (units, entries) = (all().count() as u64, all().map(entries_of).sum());
         let withheld = all().filter(closed).map(entries_of).sum();
-        let proof =
-            Proof::new(&reading.manifest.snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
-        let text = proof.render();
-        let most = most_opened(text.len());
+        let file = make(&reading.manifest.snapshot, &leaves, frames)?;
+        let most = most_opened(file.len());
         if opened > most {
             let message = format!(
                 "the proof would be a file of {} bytes that opens to {opened}, and whoever checks one trusts it with {most} at most: \
                  prove fewer entries at a time",
-                text.len()
+                file.len()
             );
             return Err(Error::new(ErrorKind::Refused, message));
         }
-        Ok(Proven { text, units, entries, others, withheld, read, unsigned })
+        Ok(Proven { file, units, entries, others, withheld, read, unsigned })
     }
 
     /// Proves that the log holds the event in this frame: of an erasure, its certificate.

@@ -17,6 +17,7 @@ use crate::index;
 use crate::keys::seal_state::SealState;
 use crate::read::given::{Given, Progress, given};
 use crate::read::pins::{Asked, PinReport, Pins};
+use crate::scan::cose;
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
 use crate::scan::full::Scan;
@@ -258,6 +259,10 @@ impl Verify {
             return Ok((Report::of(findings.finish()), None));
         };
         let Snapshot { store, config, checkpoint, live, .. } = &snapshot;
+        if !findings.has(FindingKind::CheckpointDamaged) {
+            let misfit = cose::judge(cose::read(&**store)?, &**store, config, checkpoint)?;
+            misfit.into_iter().for_each(|misfit| findings.add(misfit));
+        }
         let identity = given.identity.clone();
         let mut index = index::Check::new(&**store, *live);
         let wants = match identity {

@@ -13,6 +13,7 @@ pub enum FindingKind {
     ConfigDamaged,
     ConfigMismatch,
     CheckpointDamaged,
+    CoseMismatch,
     KeyMismatch,
     RootMismatch,
     TileDamaged,
@@ -52,10 +53,11 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 38] = [
+    pub const ALL: [FindingKind; 39] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
+        FindingKind::CoseMismatch,
         FindingKind::KeyMismatch,
         FindingKind::RootMismatch,
         FindingKind::TileDamaged,
@@ -99,6 +101,7 @@ impl FindingKind {
             Self::ConfigDamaged => "config-damaged",
             Self::ConfigMismatch => "config-mismatch",
             Self::CheckpointDamaged => "checkpoint-damaged",
+            Self::CoseMismatch => "cose-mismatch",
             Self::KeyMismatch => "key-mismatch",
             Self::RootMismatch => "root-mismatch",
             Self::TileDamaged => "tile-damaged",

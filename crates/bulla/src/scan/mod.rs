@@ -5,6 +5,7 @@
 
 pub(crate) mod carried_out;
 pub(crate) mod checkpoint;
+pub(crate) mod cose;
 pub(crate) mod cursor;
 pub(crate) mod erasure_keys;
 pub(crate) mod erasures;

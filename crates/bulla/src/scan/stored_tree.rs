@@ -256,12 +256,13 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
         }
     };
-    const KNOWN: [&str; 8] = [
+    const KNOWN: [&str; 10] = [
         crate::format::config::FILE,
         crate::format::config::arriving::NEXT,
         crate::format::config::LOCK,
         files::CHECKPOINT,
         files::WITNESSED,
+        files::COSE_CHECKPOINT,
         files::LOCK,
         crate::format::segment::DIRECTORY,
         "tile",

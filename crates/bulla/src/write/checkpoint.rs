@@ -1,7 +1,8 @@
 //! The checkpointer: makes what is durable provable, and publishes it signed.
 //!
 //! Order, each step durable before the next: tiles and bundles, their directories, the seal state, the pin where the log has one,
-//! `checkpoint`.
+//! `checkpoint`, and the same head as COSE. Where a crash left `checkpoint.cose` behind, or it is missing, it is made again once the log is
+//! open, of what is published: its signature is the same each time.
 //! Steps that failed are repeated by the next call; none of them is ever undone. Each file is written under another name,
 //! synced, renamed, and its directory synced: without the last step the new name may be lost though the file is not (Pillai
 //! et al., *All File Systems Are Not Created Equal*, OSDI 2014).
@@ -9,6 +10,7 @@
 //! See C2SP tlog-tiles and tlog-checkpoint.
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
+use crate::format::files::COSE_CHECKPOINT;
 use crate::keys::seal_state::SealState;
 use crate::write::commit::Durable;
 use crate::write::kept_pin::KeptPin;
@@ -17,6 +19,7 @@ use bulla_crypto::group::Subjects;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
+use bulla_proof::cose::CoseCheckpoint;
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree::TreeHead;
@@ -45,6 +48,8 @@ pub(crate) struct Checkpointer {
     /// of a hold, where the tree has grown.
     ahead: Option<(SealChain, AllowedConfig, u64)>,
     published: TreeHead,
+    /// The head that `checkpoint.cose` is known to be of.
+    published_as_cose: Option<TreeHead>,
     /// Which `[log]` may follow what is published.
     terms: AllowedConfig,
 }
@@ -75,6 +80,7 @@ impl Checkpointer {
             tree,
             ahead: None,
             published,
+            published_as_cose: None,
             terms,
         }
     }
@@ -108,7 +114,10 @@ impl Checkpointer {
     /// # Errors
     /// `Unavailable` where a file cannot be written. Calling again goes on where it stopped.
     pub(crate) fn publish(&mut self) -> Result<bool> {
-        let Some((chain, terms, holds)) = self.ahead.clone() else { return Ok(false) };
+        let Some((chain, terms, holds)) = self.ahead.clone() else {
+            self.publish_as_cose(self.published)?;
+            return Ok(false);
+        };
         self.tree.write_all()?;
         let head = self.tree.head();
         let TreeHead { size, root } = head;
@@ -125,10 +134,29 @@ impl Checkpointer {
         }
         let written = bulla_store::replace(&*self.log, FILE, note.as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", self.log.describe(FILE)), error))?;
+        self.publish_as_cose(head)?;
         (self.published, self.terms) = (head, terms);
         self.ahead = None;
         self.tree.remove_superseded();
         Ok(true)
+    }
+
+    /// Has `checkpoint.cose` be of `head`, which `checkpoint` is of.
+    fn publish_as_cose(&mut self, head: TreeHead) -> Result<()> {
+        if self.published_as_cose == Some(head) {
+            return Ok(());
+        }
+        let file = signed_as_cose(&self.config.origin, head, &self.signing);
+        let most = file.len() as u64;
+        let is_there = bulla_store::read_small(&*self.log, COSE_CHECKPOINT, most).is_ok_and(|it| it == file);
+        if !is_there {
+            let written = bulla_store::replace(&*self.log, COSE_CHECKPOINT, &file);
+            written.map_err(|error| {
+                Error::io(format!("writing {}", self.log.describe(COSE_CHECKPOINT)), error)
+            })?;
+        }
+        self.published_as_cose = Some(head);
+        Ok(())
     }
 }
 
@@ -136,4 +164,10 @@ impl Checkpointer {
 pub(crate) fn signed_note(origin: &str, size: u64, root: Hash, key: &SigningKey) -> String {
     let checkpoint = Checkpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() };
     sign_checkpoint(&checkpoint, key.verifier(), |text| key.sign(text))
+}
+
+/// The same as COSE: the file's content.
+pub(crate) fn signed_as_cose(origin: &str, head: TreeHead, key: &SigningKey) -> Vec<u8> {
+    let checkpoint = Checkpoint::new(origin, head.size, head.root);
+    CoseCheckpoint::sign(&checkpoint, key.verifier(), |bytes| key.sign(bytes)).render()
 }

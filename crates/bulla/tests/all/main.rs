@@ -9,6 +9,7 @@ mod back_off;
 mod backpressure;
 mod configure;
 mod control;
+mod cose;
 mod counts;
 mod crash;
 mod damage;

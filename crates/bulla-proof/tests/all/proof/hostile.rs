@@ -21,6 +21,7 @@ fn read_within_bounds(file: &[u8], world: &World) -> bool {
         }),
         Ok(ProofFile::Consistency(proof)) => proof.verify(Some(&world.key)).is_ok(),
         Ok(ProofFile::Event(proof)) => proof.verify(Some(&world.key)).is_ok(),
+        Ok(ProofFile::Receipt(receipt)) => receipt.verify(Some(&world.key)).is_ok(),
         Err(_) => false,
     });
     let limit = TIMES * file.len() + BESIDES;

@@ -4,6 +4,7 @@ mod build;
 mod damage;
 mod groups;
 mod hostile;
+mod receipts;
 mod second_reader;
 mod vectors;
 pub(crate) mod world;

@@ -54,10 +54,14 @@ fn another_implementation_finds_the_same_entries() {
             &[(1, &[0, 1, 2, 3, 4]), (4, &[0]), (5, &[3, 5])],
         ] {
             let proof = world.proof(chosen);
-            for (number, entry) in proof.verify(Some(&world.key)).unwrap().entries() {
-                expected.push((number, String::from_utf8(entry.location.unwrap().to_vec()).unwrap()));
+            // As text, and as a receipt.
+            for _ in 0..2 {
+                for (number, entry) in proof.verify(Some(&world.key)).unwrap().entries() {
+                    expected.push((number, String::from_utf8(entry.location.unwrap().to_vec()).unwrap()));
+                }
             }
             files.push(proof.render().into_bytes());
+            files.push(world.receipt(chosen).render());
         }
         key = Some(world.key);
     }
@@ -137,21 +141,24 @@ fn another_implementation_reads_events() {
 fn another_implementation_objects_to_the_same_damage() {
     let world = World::new(HashId::Sha256, &[5, 0, 3]);
     let files = [
-        world.proof(&[(1, &[1, 3])]).render(),
-        world.proof(&[(1, &[0]), (3, &[2])]).render(),
-        world.growth(3, 4).render(),
-        world.event(2).render(),
+        world.proof(&[(1, &[1, 3])]).render().into_bytes(),
+        world.proof(&[(1, &[0]), (3, &[2])]).render().into_bytes(),
+        world.growth(3, 4).render().into_bytes(),
+        world.event(2).render().into_bytes(),
+        world.receipt(&[(1, &[1, 3])]).render(),
+        world.receipt(&[(1, &[0]), (3, &[2])]).render(),
     ];
     for (key, step) in [(Some(&world.key), 7), (None, 11)] {
         let (mut damaged, mut expected) = (Vec::new(), Vec::new());
         for file in &files {
             for at in (0..file.len()).step_by(step) {
-                let mut bytes = file.clone().into_bytes();
+                let mut bytes = file.clone();
                 bytes[at] ^= 2;
                 expected.push(match ProofFile::parse(&bytes) {
                     Ok(ProofFile::Entries(proof)) => proof.verify(key).is_ok(),
                     Ok(ProofFile::Consistency(proof)) => proof.verify(key).is_ok(),
                     Ok(ProofFile::Event(proof)) => proof.verify(key).is_ok(),
+                    Ok(ProofFile::Receipt(receipt)) => receipt.verify(key).is_ok(),
                     Err(_) => false,
                 });
                 damaged.push(bytes);

@@ -7,6 +7,7 @@ fn verdict(file: &[u8], key: Option<&VerifierKey>) -> Result<(), ProofError> {
         ProofFile::Entries(proof) => proof.verify(key).map(|_| ()),
         ProofFile::Consistency(proof) => proof.verify(key).map(|_| ()),
         ProofFile::Event(proof) => proof.verify(key).map(|_| ()),
+        ProofFile::Receipt(receipt) => receipt.verify(key).map(|_| ()),
     }
 }
 

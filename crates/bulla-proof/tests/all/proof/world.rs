@@ -5,9 +5,9 @@ use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::tree::LogNodes;
 use bulla_proof::unit::group_unit;
 use bulla_proof::{
-    Checkpoint, ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, Entry,
-    EventProof, GroupSecret, Hash, HashId, Proof, UnitContent, VerifierKey, block_root, consistency,
-    multiproof, row_unit, sha256, sign_checkpoint,
+    Checkpoint, ConsistencyProof, CoseCheckpoint, DisclosedEntry, DisclosedFrame, DisclosedGroup,
+    DisclosedUnit, Entry, EventProof, GroupSecret, Hash, HashId, Proof, Receipt, UnitContent, VerifierKey,
+    block_root, consistency, multiproof, row_unit, sha256, sign_checkpoint,
 };
 use ed25519_dalek::{Signer as _, SigningKey};
 
@@ -84,6 +84,23 @@ impl World {
         let frames = chosen.iter().map(|(frame, positions)| self.disclosed(*frame, positions)).collect();
         let numbers: Vec<usize> = chosen.iter().map(|(frame, _)| *frame).collect();
         Proof::new(self.note(self.leaves.len()).as_bytes(), self.tree_nodes(&numbers), frames).unwrap()
+    }
+
+    /// The head of the tree over the first `size` frames, signed as COSE.
+    pub(crate) fn cose(&self, size: usize) -> CoseCheckpoint {
+        CoseCheckpoint::sign(&self.checkpoint(size), &self.key, |bytes| self.secret.sign(bytes).to_bytes())
+    }
+
+    /// As [`World::proof`], as a receipt.
+    pub(crate) fn receipt(&self, chosen: &[(usize, &[usize])]) -> Receipt {
+        let frames = chosen.iter().map(|(frame, at)| self.disclosed(*frame, at)).collect();
+        Receipt::new(&self.cose(self.leaves.len()), &self.leaves, frames).unwrap()
+    }
+
+    /// Another key under the name of the log's.
+    pub(crate) fn other(&self) -> VerifierKey {
+        let secret = SigningKey::from_bytes(&[9; 32]);
+        VerifierKey::new(self.key.name(), secret.verifying_key().to_bytes()).unwrap()
     }
 
     /// The proof of the event in a frame.

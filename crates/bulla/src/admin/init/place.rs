@@ -6,7 +6,7 @@
 //! - unless it is kept, what was made in it goes again, and so do the directories that were made for it.
 
 use super::{config, prepare};
-use crate::format::files::{CHECKPOINT, DIRECTORIES, LOCK};
+use crate::format::files::{CHECKPOINT, COSE_CHECKPOINT, DIRECTORIES, LOCK};
 use crate::format::segment;
 use crate::keys::files;
 use bulla_store::{Error, ErrorKind, Lock, Result, Store};
@@ -23,7 +23,7 @@ pub(super) struct Contents {
 
 /// Of a log. Its configuration goes first: without it the directory is none.
 pub(super) const LOG: Contents = Contents {
-    files: &[config::FILE, CHECKPOINT],
+    files: &[config::FILE, CHECKPOINT, COSE_CHECKPOINT],
     directories: &DIRECTORIES,
     lock: LOCK,
     explain: explain_log,

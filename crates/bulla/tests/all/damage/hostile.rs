@@ -266,6 +266,7 @@ fn files_that_are_far_too_long_hold_little() {
             // Nobody without an identity looks into the index.
             path if path == "LOCK" || path.starts_with("index/") => "gap",
             "checkpoint" => "checkpoint-damaged",
+            "checkpoint.cose" => "cose-mismatch",
             "bulla.toml" => "config-damaged",
             _ if path.starts_with("tile/entries") => "bundle-damaged",
             _ if path.starts_with("tile") => "tile-damaged",

@@ -49,7 +49,7 @@ impl Target {
         let reader = world.reader_of(directory).group_keys(asked.clone());
         let proven =
             reader.prove(&Query { first_entry: Some(7), last_entry: Some(7), ..Query::new() }).unwrap();
-        let proof = Proof::parse(proven.text.as_bytes()).unwrap();
+        let proof = Proof::parse(&proven.file).unwrap();
         let disclosed = &proof.verify(Some(&world.key)).unwrap().disclosed()[0];
         let group = disclosed.units()[0].group().unwrap().clone();
         let frame = disclosed.commitment().frame;
@@ -138,15 +138,15 @@ fn proofs_about_others_are_what_they_were() {
     world.append(0..200);
     let kept = copy(&world.directory);
     let query = Query::new().subject("user_8");
-    let before = world.reader_of(kept.path()).prove(&query).unwrap().text;
+    let before = world.reader_of(kept.path()).prove(&query).unwrap().file;
     let log = Log::open(&world.directory, Options::default()).unwrap();
     log.erase(&world.order(&["user_7"])).unwrap();
     log.close().unwrap();
     // Against the same checkpoint, byte for byte; and against the new one.
-    assert_eq!(world.reader_of(kept.path()).prove(&query).unwrap().text, before);
-    let after = world.reader().prove(&query).unwrap().text;
+    assert_eq!(world.reader_of(kept.path()).prove(&query).unwrap().file, before);
+    let after = world.reader().prove(&query).unwrap().file;
     for text in [&before, &after] {
-        let proof = Proof::parse(text.as_bytes()).unwrap();
+        let proof = Proof::parse(text).unwrap();
         let opened = bulla::open_proof(&proof.verify(Some(&world.key)).unwrap(), |_| Ok(())).unwrap();
         assert_eq!((opened.entries, opened.withheld), (5, 0));
     }

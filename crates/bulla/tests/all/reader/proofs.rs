@@ -39,7 +39,7 @@ fn fill(mut world: World, seed: u64) -> World {
 /// same data subjects in the same blocks.
 fn prove(world: &World, reader: &Reader, query: &Query) -> String {
     let proven = reader.prove(query).unwrap();
-    let proof = Proof::parse(proven.text.as_bytes()).unwrap();
+    let proof = Proof::parse(&proven.file).unwrap();
     let checked = proof.verify(Some(&world.key)).unwrap();
     assert!(checked.anchored());
     let mut told = Vec::new();
@@ -61,7 +61,7 @@ fn prove(world: &World, reader: &Reader, query: &Query) -> String {
     );
     assert_eq!(proven.units, checked.units() as u64);
     assert_eq!((proven.read.entries, proven.entries), (met.len() as u64, numbers.len() as u64));
-    proven.text
+    String::from_utf8(proven.file).unwrap()
 }
 
 /// These entries, and in a log with erasure those in their blocks of the same data subjects.
@@ -159,7 +159,7 @@ fn what_nobody_has_the_key_of_is_proven_as_far_as_it_is_shared() {
     let gone = world.expected(&Query::new().subject("user_1"));
     world.register.as_ref().unwrap().lose("user_1");
     let proven = world.reader(world.image()).prove(&Query::new()).unwrap();
-    let proof = Proof::parse(proven.text.as_bytes()).unwrap();
+    let proof = Proof::parse(&proven.file).unwrap();
     let mut withheld = Vec::new();
     let opened = open_proof(&proof.verify(Some(&world.key)).unwrap(), |disclosed| {
         withheld.extend(disclosed.withheld.then_some(disclosed.number));

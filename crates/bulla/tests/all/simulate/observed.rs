@@ -411,7 +411,7 @@ impl Model {
             "a query for {location} gives {found:?}"
         );
         let proven = sound("a proof", reader.prove(&Query::new().entries(number..=number)))?;
-        let proof = Proof::parse(proven.text.as_bytes()).map_err(|error| format!("a proof: {error}"))?;
+        let proof = Proof::parse(&proven.file).map_err(|error| format!("a proof: {error}"))?;
         let checked = proof.verify(Some(&whose.key)).map_err(|error| format!("a proof: {error}"))?;
         let mut disclosed = Vec::new();
         let opened = bulla::open_proof(&checked, |entry| {
