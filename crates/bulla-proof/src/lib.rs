@@ -9,15 +9,18 @@
 pub mod checkpoint;
 pub mod commitment;
 pub mod consistency;
+pub mod cosignature;
 pub mod entry;
 pub mod group;
 pub mod hash;
 mod hex;
 pub mod hold_order;
 pub mod key_order;
+pub mod log_key;
 pub mod multiproof;
 pub mod note;
 pub mod order;
+pub mod policy;
 pub mod proof;
 pub mod tile;
 pub mod tree;
@@ -26,14 +29,17 @@ pub mod varint;
 
 pub use checkpoint::{Checkpoint, open_checkpoint, sign_checkpoint};
 pub use commitment::{Commitment, CommitmentError, FrameKind, LogId};
+pub use cosignature::{Cosignature, CosignatureAlgorithm, CosignerKey};
 pub use entry::{Entry, EntryError};
 pub use group::{GroupKey, GroupSecret};
 pub use hash::{Hash, HashId, Sha256, sha256};
 pub use hold_order::{HoldAct, HoldNote, HoldNoteError};
 pub use key_order::{KeyOrder, KeyOrderError};
+pub use log_key::LogKey;
 pub use multiproof::TreeProofError;
 pub use note::{NoteError, NoteSignature, SignedNote, VerifierKey};
 pub use order::{Order, OrderError};
+pub use policy::{Judgement, Policy, PolicyError, PolicyLog, PolicyRefusal, PolicyWitness};
 pub use proof::{
     ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, EventProof, Proof,
     ProofError, ProofFile, UnitContent,

@@ -16,7 +16,9 @@ pub const MAX_SIGNATURES: usize = 100;
 pub const SIGNATURE_LENGTH: usize = 64;
 
 /// The signature type of C2SP signed-note that is plain Ed25519.
-const TYPE_ED25519: u8 = 0x01;
+pub(crate) const TYPE_ED25519: u8 = 0x01;
+/// The longest public key that is read, in bytes: one of ML-DSA-44 (FIPS 204).
+const MAX_PUBLIC_KEY: usize = 1312;
 /// What a signature line begins with: an em dash and a space.
 const SIGNATURE_PREFIX: &str = "\u{2014} ";
 
@@ -44,9 +46,8 @@ impl VerifierKey {
         if key.is_weak() {
             return Err(NoteError::PublicKey);
         }
-        let digest = sha256(&[name.as_bytes(), b"\n", &[TYPE_ED25519], &public_key]);
-        let [a, b, c, d, ..] = digest.0;
-        Ok(VerifierKey { name, key_id: u32::from_be_bytes([a, b, c, d]), key })
+        let key_id = key_id(&name, TYPE_ED25519, &public_key);
+        Ok(VerifierKey { name, key_id, key })
     }
 
     /// The name of the key: for a log's key, the log's origin.
@@ -69,17 +70,25 @@ impl VerifierKey {
         self.public_key() == other.public_key()
     }
 
+    /// Checks a signature of this key over those bytes.
+    pub(crate) fn verify_bytes(
+        &self,
+        message: &[u8],
+        signature: &[u8; SIGNATURE_LENGTH],
+    ) -> Result<(), NoteError> {
+        let signature = Signature::from_bytes(signature);
+        self.key.verify_strict(message, &signature).map_err(|_| NoteError::BadSignature)
+    }
+
     /// The line, with its newline, that carries `signature` of this key in a note.
     pub(crate) fn signature_line(&self, signature: &[u8; SIGNATURE_LENGTH]) -> String {
-        let bytes = [&self.key_id.to_be_bytes()[..], signature].concat();
-        format!("{SIGNATURE_PREFIX}{} {}\n", self.name, STANDARD.encode(bytes))
+        signature_line(&self.name, self.key_id, signature)
     }
 }
 
 impl fmt::Display for VerifierKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = [&[TYPE_ED25519], &self.public_key()[..]].concat();
-        write!(f, "{}+{:08x}+{}", self.name, self.key_id, STANDARD.encode(key))
+        write_key(f, (&self.name, self.key_id), TYPE_ED25519, self.public_key())
     }
 }
 
@@ -87,14 +96,11 @@ impl FromStr for VerifierKey {
     type Err = NoteError;
 
     fn from_str(text: &str) -> Result<Self, NoteError> {
-        let (name, rest) = text.split_once('+').ok_or(NoteError::VerifierKey)?;
-        let (_, encoded) = rest.split_once('+').ok_or(NoteError::VerifierKey)?;
-        let bytes: [u8; 33] = decode_base64(encoded, 33)
-            .and_then(|bytes| bytes.try_into().ok())
-            .ok_or(NoteError::VerifierKey)?;
-        let [TYPE_ED25519, public_key @ ..] = bytes else {
+        let (name, kind, public_key) = split_key(text)?;
+        let public_key = public_key.try_into().map_err(|_| NoteError::VerifierKey)?;
+        if kind != TYPE_ED25519 {
             return Err(NoteError::VerifierKey);
-        };
+        }
         let key = VerifierKey::new(name, public_key)?;
         if key.to_string() == text { Ok(key) } else { Err(NoteError::VerifierKey) }
     }
@@ -136,18 +142,26 @@ impl<'a> SignedNote<'a> {
         }
         let blank = note.rfind("\n\n").ok_or(NoteError::NoSignatures)?;
         let (text, lines) = (&note[..=blank], &note[blank + 2..]);
-        let lines = lines.strip_suffix('\n').ok_or(NoteError::NoSignatures)?;
-        let signatures = lines
-            .split('\n')
-            .enumerate()
-            .map(|(index, line)| {
-                if index == MAX_SIGNATURES {
-                    return Err(NoteError::TooManySignatures);
-                }
-                parse_signature(line).ok_or(NoteError::SignatureLine)
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(SignedNote { text, signatures })
+        Ok(SignedNote { text, signatures: NoteSignature::parse_lines(lines)? })
+    }
+
+    /// Puts `signature` at the end, in the place of those that have its name and key id.
+    ///
+    /// # Errors
+    /// [`NoteError::TooManySignatures`] or [`NoteError::TooLong`] where the note would be past the limits; it is then as
+    /// it was.
+    pub fn keep(&mut self, signature: NoteSignature<'a>) -> Result<(), NoteError> {
+        let mut kept = self.clone();
+        kept.signatures.retain(|other| (other.name, other.key_id) != (signature.name, signature.key_id));
+        kept.signatures.push(signature);
+        if kept.signatures.len() > MAX_SIGNATURES {
+            return Err(NoteError::TooManySignatures);
+        }
+        if kept.to_string().len() > MAX_NOTE {
+            return Err(NoteError::TooLong);
+        }
+        *self = kept;
+        Ok(())
     }
 
     /// Checks that `key` signed the text. Signatures of other keys are ignored.
@@ -164,9 +178,76 @@ impl<'a> SignedNote<'a> {
         if of_key.next().is_some() {
             return Err(NoteError::SignedTwice);
         }
-        let signature = Signature::from_slice(&signature.signature).map_err(|_| NoteError::BadSignature)?;
-        key.key.verify_strict(self.text.as_bytes(), &signature).map_err(|_| NoteError::BadSignature)
+        let signature = signature.signature.as_slice().try_into().map_err(|_| NoteError::BadSignature)?;
+        key.verify_bytes(self.text.as_bytes(), signature)
     }
+}
+
+/// The note, as [`SignedNote::parse`] reads it.
+impl fmt::Display for SignedNote<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.text)?;
+        self.signatures.iter().try_for_each(|signature| signature.fmt(f))
+    }
+}
+
+impl<'a> NoteSignature<'a> {
+    /// Reads signature lines alone, each with its newline, of which there has to be at least one: what follows a note's
+    /// blank line, and what a witness answers with (C2SP tlog-witness).
+    ///
+    /// # Errors
+    /// [`NoteError::NoSignatures`], [`NoteError::TooManySignatures`] or [`NoteError::SignatureLine`].
+    pub fn parse_lines(lines: &'a str) -> Result<Vec<Self>, NoteError> {
+        let lines = lines.strip_suffix('\n').ok_or(NoteError::NoSignatures)?;
+        lines
+            .split('\n')
+            .enumerate()
+            .map(|(index, line)| {
+                if index == MAX_SIGNATURES {
+                    return Err(NoteError::TooManySignatures);
+                }
+                parse_signature(line).ok_or(NoteError::SignatureLine)
+            })
+            .collect()
+    }
+}
+
+/// The line, with its newline.
+impl fmt::Display for NoteSignature<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&signature_line(self.name, self.key_id, &self.signature))
+    }
+}
+
+/// The key id that C2SP signed-note recommends.
+pub(crate) fn key_id(name: &str, kind: u8, public_key: &[u8]) -> u32 {
+    let [a, b, c, d, ..] = sha256(&[name.as_bytes(), b"\n", &[kind], public_key]).0;
+    u32::from_be_bytes([a, b, c, d])
+}
+
+/// The line, with its newline, that carries a signature.
+pub(crate) fn signature_line(name: &str, key_id: u32, signature: &[u8]) -> String {
+    let bytes = [&key_id.to_be_bytes()[..], signature].concat();
+    format!("{SIGNATURE_PREFIX}{name} {}\n", STANDARD.encode(bytes))
+}
+
+/// Writes a verifier key.
+pub(crate) fn write_key(
+    f: &mut fmt::Formatter<'_>,
+    (name, key_id): (&str, u32),
+    kind: u8,
+    public_key: &[u8],
+) -> fmt::Result {
+    write!(f, "{name}+{key_id:08x}+{}", STANDARD.encode([&[kind], public_key].concat()))
+}
+
+/// The name, the signature type and the public key of a verifier key, whose key id is yet to be compared.
+pub(crate) fn split_key(text: &str) -> Result<(&str, u8, Vec<u8>), NoteError> {
+    let (name, rest) = text.split_once('+').ok_or(NoteError::VerifierKey)?;
+    let (_, encoded) = rest.split_once('+').ok_or(NoteError::VerifierKey)?;
+    let bytes = decode_base64(encoded, 1 + MAX_PUBLIC_KEY).ok_or(NoteError::VerifierKey)?;
+    let (kind, public_key) = bytes.split_first().ok_or(NoteError::VerifierKey)?;
+    Ok((name, *kind, public_key.to_vec()))
 }
 
 fn parse_signature(line: &str) -> Option<NoteSignature<'_>> {
@@ -180,7 +261,7 @@ fn parse_signature(line: &str) -> Option<NoteSignature<'_>> {
     })
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|c: char| c == '+' || c.is_whitespace() || c.is_ascii_control())
 }
 
@@ -209,14 +290,18 @@ pub enum NoteError {
     Name,
     /// A public key is not one of Ed25519, or a weak one.
     PublicKey,
-    /// A verifier key is malformed, of another type, or its id is not that of its name and key.
+    /// A verifier key is malformed, of a type that does not belong there, or its id is not that of its name and key.
     VerifierKey,
+    /// A name or an origin is longer than the 255 bytes that a signature with ML-DSA-44 has room for.
+    LongName,
     /// The key has not signed the note.
     NotSigned,
     /// Several signatures of the note name the key.
     SignedTwice,
     /// The key's signature does not verify.
     BadSignature,
+    /// The time in a cosignature is past 2^63 - 1 seconds.
+    Timestamp,
     /// The checkpoint has fewer than three lines, an empty one, or no newline at its end.
     CheckpointLines,
     /// The checkpoint's size is not a decimal number in its shortest form.
@@ -237,10 +322,16 @@ impl fmt::Display for NoteError {
             Self::SignatureLine => "the note has a malformed signature line",
             Self::Name => "the key's name is empty, or has a space, a control character or a plus",
             Self::PublicKey => "the public key is not a sound Ed25519 key",
-            Self::VerifierKey => "the verifier key is malformed, or its id is not that of its name and key",
+            Self::VerifierKey => {
+                "the verifier key is malformed, of another type, or its id is not that of its name and key"
+            }
+            Self::LongName => {
+                "the key's name or the log's origin is longer than 255 bytes, too long for ML-DSA-44"
+            }
             Self::NotSigned => "the key has not signed the note",
             Self::SignedTwice => "the note has several signatures of the key",
             Self::BadSignature => "the key's signature of the note does not verify",
+            Self::Timestamp => "the time in the cosignature is past 2^63 - 1 seconds",
             Self::CheckpointLines => "the checkpoint has fewer than three lines, or an empty one",
             Self::CheckpointSize => "the checkpoint's size is not a decimal number in its shortest form",
             Self::CheckpointRoot => "the checkpoint's root is not the base64 of 32 bytes",

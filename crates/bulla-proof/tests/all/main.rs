@@ -7,12 +7,14 @@
 mod checkpoint;
 mod commitment;
 mod consistency;
+mod cosignature;
 mod entry;
 mod hash;
 mod hold_order;
 mod multiproof;
 mod note;
 mod order;
+mod policy;
 mod proof;
 mod tile;
 mod tree;

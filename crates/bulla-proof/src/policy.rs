@@ -1,0 +1,174 @@
+//! Policies: which logs are believed, and how many of which witnesses have to have cosigned a checkpoint. A policy is a file
+//! of [C2SP tlog-policy](https://c2sp.org/tlog-policy), which is the form of Sigsum's with verifier keys:
+//!
+//! ```text
+//! log VKEY [URL]
+//! witness NAME VKEY [URL]
+//! group NAME any|all|N MEMBER...
+//! quorum NAME|none
+//! ```
+//!
+//! Invariants: each group names only witnesses and groups before it, and each of these is a member of one group at most; so
+//! a judgement goes through the groups once, and no witness counts twice.
+
+mod error;
+mod judgement;
+mod parse;
+
+pub use error::{PolicyError, PolicyProblem};
+pub use judgement::{Judgement, PolicyRefusal, Unmet, WitnessState};
+
+use crate::checkpoint::Checkpoint;
+use crate::cosignature::CosignerKey;
+use crate::log_key::LogKey;
+use crate::note::{NoteError, SignedNote};
+use std::str::FromStr;
+
+/// The longest policy, in bytes.
+pub const MAX_POLICY: usize = 1 << 20;
+/// The most logs, witnesses and groups of a policy, each.
+pub const MAX_OF_EACH: usize = 100;
+
+/// A policy.
+///
+/// ```
+/// use bulla_proof::Policy;
+///
+/// let policy: Policy = "# Believes one log, without witnesses.\n\
+///     log PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW\n\
+///     quorum none\n"
+///     .parse()?;
+/// assert_eq!((policy.logs().len(), policy.witnesses().len()), (1, 0));
+/// # Ok::<(), bulla_proof::PolicyError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    logs: Vec<PolicyLog>,
+    witnesses: Vec<PolicyWitness>,
+    groups: Vec<Group>,
+    quorum: Option<Member>,
+}
+
+/// A log that a policy believes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyLog {
+    /// Its key, whose name is the log's origin.
+    pub key: LogKey,
+    /// Where the log is published, as the policy has it.
+    pub url: Option<String>,
+}
+
+/// A witness that a policy knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyWitness {
+    /// What the policy calls it, which means nothing outside of the policy.
+    pub name: String,
+    /// Its key.
+    pub key: CosignerKey,
+    /// The prefix of its address (C2SP tlog-witness), as the policy has it.
+    pub url: Option<String>,
+}
+
+/// Witnesses or groups of which so many have to have witnessed a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Group {
+    name: String,
+    /// From 1 to the number of members.
+    threshold: usize,
+    members: Vec<Member>,
+}
+
+/// A witness or a group, by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Witness(usize),
+    Group(usize),
+}
+
+impl Policy {
+    /// The policy that believes `key` and asks for no witness.
+    pub fn of_log(key: LogKey) -> Self {
+        Policy {
+            logs: vec![PolicyLog { key, url: None }],
+            witnesses: Vec::new(),
+            groups: Vec::new(),
+            quorum: None,
+        }
+    }
+
+    /// Reads a policy file.
+    ///
+    /// # Errors
+    /// Where it is not one, with the line. Names, keys and addresses have to be UTF-8, which the specification only
+    /// recommends; comments need not be.
+    pub fn parse(file: &[u8]) -> Result<Self, PolicyError> {
+        parse::parse(file)
+    }
+
+    /// The logs that are believed. May be none: then whoever judges has to know the log's key from elsewhere.
+    pub fn logs(&self) -> &[PolicyLog] {
+        &self.logs
+    }
+
+    /// All witnesses that are known, whether the quorum needs them or not, in the order of the file.
+    pub fn witnesses(&self) -> &[PolicyWitness] {
+        &self.witnesses
+    }
+
+    /// The key of the policy by which a checkpoint is signed: of the logs with the origin that its first line says.
+    ///
+    /// # Errors
+    /// [`NoteError::Origin`] where the policy has no log of that origin, [`NoteError::NotSigned`] where none of that
+    /// log's keys signed, [`NoteError::SignedTwice`] and [`NoteError::BadSignature`] where what one of them signed does not
+    /// hold, whatever the others did.
+    pub fn log_of(&self, note: &SignedNote<'_>) -> Result<&LogKey, NoteError> {
+        let origin = note.text.split('\n').next().unwrap_or_default();
+        let mut found = Err(NoteError::Origin);
+        for PolicyLog { key, .. } in self.logs.iter().filter(|log| log.key.name() == origin) {
+            match key.verify(note) {
+                Ok(()) => found = found.or(Ok(key)),
+                Err(NoteError::NotSigned) => found = found.or(Err(NoteError::NotSigned)),
+                Err(error) => return Err(error),
+            }
+        }
+        found
+    }
+
+    /// Which witnesses cosigned the checkpoint of a note, and whether they are as many as the policy asks for. Says nothing
+    /// of the log: see [`Policy::log_of`].
+    ///
+    /// # Errors
+    /// [`PolicyRefusal::Witness`]: a signature of a known witness that does not hold makes the whole note suspect (C2SP
+    /// signed-note).
+    pub fn judge(&self, note: &SignedNote<'_>) -> Result<Judgement, PolicyRefusal> {
+        judgement::judge(self, note)
+    }
+
+    /// Reads a checkpoint, which has to be signed by a log of the policy, and cosigned as it asks for.
+    ///
+    /// # Errors
+    /// [`PolicyRefusal::Log`] for what [`SignedNote::parse`], [`Policy::log_of`] and [`Checkpoint::parse`] refuse;
+    /// [`PolicyRefusal::Witness`]; [`PolicyRefusal::Quorum`] where witnesses are missing.
+    pub fn open(&self, note: &[u8]) -> Result<(Checkpoint, Judgement), PolicyRefusal> {
+        let note = SignedNote::parse(note).map_err(PolicyRefusal::Log)?;
+        self.log_of(&note).map_err(PolicyRefusal::Log)?;
+        let checkpoint = Checkpoint::parse(note.text).map_err(PolicyRefusal::Log)?;
+        let judgement = self.judge(&note)?;
+        if judgement.is_met() { Ok((checkpoint, judgement)) } else { Err(PolicyRefusal::Quorum(judgement)) }
+    }
+
+    fn name(&self, member: Member) -> &str {
+        match member {
+            Member::Witness(index) => &self.witnesses[index].name,
+            Member::Group(index) => &self.groups[index].name,
+        }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        Policy::parse(text.as_bytes())
+    }
+}

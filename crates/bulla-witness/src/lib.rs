@@ -1,0 +1,24 @@
+//! A witness: somebody who cosigns a log's checkpoints, each only where it goes on from the one before, as
+//! [C2SP tlog-witness](https://c2sp.org/tlog-witness) says. Whoever asks for its cosignature beside the log's signature cannot be shown
+//! another history than everybody else.
+//!
+//! | Module | What it is |
+//! |---|---|
+//! | [`key`] | the key that a witness signs with |
+//! | [`request`] | what is posted to a witness: an old size, a consistency proof, a checkpoint |
+//! | [`Witness`] | what it has seen of each log that it is configured for, and what it answers |
+//! | [`server`] | the same over HTTP |
+//!
+//! A witness that forgot what it signed could be shown another history; so what it signs is durable before it signs
+//! it, in two places, and where either says that the other is of an earlier time the witness does not start.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
+
+mod answer;
+mod kept;
+pub mod key;
+pub mod request;
+pub mod server;
+mod witness;
+
+pub use answer::{Answer, SIZE_TYPE};
+pub use witness::{MOST_LOGS, Tell, Witness};

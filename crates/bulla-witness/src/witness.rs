@@ -1,0 +1,268 @@
+//! The witness itself, without a network.
+
+use crate::answer::Answer;
+use crate::kept::{KEY, Kept, Seen};
+use crate::key::WitnessKey;
+use crate::request::Request;
+use bulla_crypto::environment::{Clock, Random};
+use bulla_proof::checkpoint::Checkpoint;
+use bulla_proof::consistency::verify_consistency;
+use bulla_proof::tree::{self, MAX_SIZE};
+use bulla_proof::{CosignatureAlgorithm, CosignerKey, LogKey, NoteError, SignedNote};
+use bulla_store::{Error, ErrorKind, Lock, Result, Store};
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use zeroize::Zeroizing;
+
+/// The most logs that a witness is configured for.
+pub const MOST_LOGS: usize = 1000;
+/// The file that is locked while a witness runs.
+const LOCK: &str = "LOCK";
+/// The longest key file, in bytes.
+const MOST_KEY: u64 = 4096;
+
+/// Is told in one line what an operator wants to know.
+pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A witness at work: its key, the logs that it cosigns for, and what it has seen of them. One at a time has the directory of the
+/// state, which is locked.
+pub struct Witness {
+    key: WitnessKey,
+    /// The keys of each log, by its origin.
+    logs: BTreeMap<String, Vec<LogKey>>,
+    clock: Arc<dyn Clock>,
+    tell: Tell,
+    /// Held while a request is judged, kept and signed: so no other can come between.
+    kept: Mutex<Kept>,
+    lock: Box<dyn Lock>,
+    state: Arc<dyn Store>,
+}
+
+impl Witness {
+    /// Begins a new witness: makes its key in `keys`, and an empty state. Returns the public half of the key, which those who rely on the
+    /// witness need.
+    ///
+    /// # Errors
+    /// `Refused` where there is a key already, or a state; `Invalid` for a name that cannot name a key; `Unavailable` where a file cannot be
+    /// written.
+    pub fn begin(
+        name: &str,
+        algorithm: CosignatureAlgorithm,
+        state: &dyn Store,
+        keys: &dyn Store,
+        random: &dyn Random,
+    ) -> Result<CosignerKey> {
+        let mut seed = Zeroizing::new([0; 32]);
+        random.fill(&mut *seed)?;
+        let key = WitnessKey::from_seed(name, algorithm, &seed)?;
+        match keys.open_secret(KEY) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io(format!("looking for {}", keys.describe(KEY)), error)),
+            Ok(_) => {
+                let message = format!(
+                    "{} is there already: a witness goes on with its key and its state, or begins with a new key in an empty directory",
+                    keys.describe(KEY)
+                );
+                return Err(Error::new(ErrorKind::Refused, message));
+            }
+        }
+        Kept::begin(state, keys, key.public())?;
+        // The key comes last: with it there is what says that it has signed nothing.
+        let written = bulla_store::write_new(keys, KEY, key.render().as_bytes());
+        written.map_err(|error| Error::io(format!("writing {}", keys.describe(KEY)), error))?;
+        Ok(key.public().clone())
+    }
+
+    /// Opens a witness that was begun. `logs` are the keys of the logs that it cosigns for; several of one origin are the keys of one
+    /// log.
+    ///
+    /// # Errors
+    /// `Invalid` for more than [`MOST_LOGS`] logs, none, or a key that is given twice; `NoKey` where the witness's key is missing, `Locked`
+    /// where another process has the state, `Refused` where the state is lost, of an earlier time, another key's, or of a log with other
+    /// keys; `Tampered` where a file is damaged, `Unavailable` where one cannot be read.
+    pub fn open(
+        (state, keys): (Arc<dyn Store>, Arc<dyn Store>),
+        logs: Vec<LogKey>,
+        clock: Arc<dyn Clock>,
+        tell: Tell,
+    ) -> Result<Self> {
+        let mut by_origin = BTreeMap::<String, Vec<LogKey>>::new();
+        for key in logs {
+            if by_origin.values().flatten().any(|other| other.is_same_key(&key)) {
+                return Err(Error::invalid(format!("the log's key {key} is given twice")));
+            }
+            by_origin.entry(key.name().to_owned()).or_default().push(key);
+        }
+        if by_origin.is_empty() {
+            return Err(Error::invalid("a witness has to be told the keys of the logs that it cosigns for"));
+        }
+        if by_origin.len() > MOST_LOGS {
+            return Err(Error::invalid(format!("a witness cosigns for at most {MOST_LOGS} logs")));
+        }
+        let key = load_key(&*keys)?;
+        let lock = state.lock(LOCK).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => Error::new(
+                ErrorKind::Locked,
+                format!("another process is the witness in {}", state.describe("")),
+            ),
+            _ => Error::io(format!("locking {}", state.describe(LOCK)), error),
+        })?;
+        let kept = Kept::load(&state, &keys, key.public())?;
+        for (origin, log_keys) in &by_origin {
+            if let Some(seen) = kept.seen(origin) {
+                let unsigned = |_| {
+                    let message = format!(
+                        "the checkpoint of `{origin}` that was cosigned last is signed with none of the keys that are given for that log: give \
+                         the key, too, that it had then"
+                    );
+                    Error::new(ErrorKind::Refused, message)
+                };
+                let note = SignedNote::parse(seen.note.as_bytes()).map_err(unsigned)?;
+                signed_by(&note, log_keys).map_err(unsigned)?;
+            }
+        }
+        Ok(Witness { key, logs: by_origin, clock, tell, kept: Mutex::new(kept), lock, state })
+    }
+
+    /// The public half of the witness's key.
+    pub fn key(&self) -> &CosignerKey {
+        self.key.public()
+    }
+
+    /// The origins of the logs that it cosigns for, and the size of the tree of each that it cosigned last.
+    pub fn logs(&self) -> Vec<(String, Option<u64>)> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        self.logs.keys().map(|origin| (origin.clone(), kept.seen(origin).map(|seen| seen.size))).collect()
+    }
+
+    /// Answers a request with this body: C2SP tlog-witness, `add-checkpoint`. Each is judged, kept and signed before the
+    /// next one.
+    pub fn add_checkpoint(&self, body: &[u8]) -> Answer {
+        match Request::parse(body) {
+            Ok(request) => self.judge(&request).unwrap_or_else(|refused| refused),
+            Err(why) => Answer::refused(400, why),
+        }
+    }
+
+    fn judge(&self, request: &Request<'_>) -> Result<Answer, Answer> {
+        let malformed = |error: NoteError| Answer::refused(400, &error.to_string());
+        let note = SignedNote::parse(request.note).map_err(malformed)?;
+        let origin = note.text.split('\n').next().unwrap_or_default();
+        let keys = self
+            .logs
+            .get(origin)
+            .ok_or_else(|| Answer::refused(404, "this witness does not know that log"))?;
+        let signed = signed_by(&note, keys).map_err(|error| {
+            Answer::refused(403, &format!("no key of this log has signed the checkpoint: {error}"))
+        })?;
+        let checkpoint = Checkpoint::parse(note.text).map_err(malformed)?;
+        let (size, root) = (checkpoint.size, checkpoint.root);
+        if size > MAX_SIZE || request.old_size > size {
+            return Err(Answer::refused(400, "the tree is smaller than the old one, or too large"));
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = kept.seen(origin);
+        let (old_size, old_root, old_time) =
+            seen.map_or((0, tree::empty_root(), 0), |seen| (seen.size, seen.root, seen.time));
+        if request.old_size != old_size {
+            return Err(Answer::conflict(old_size));
+        }
+        if size == old_size && root != old_root {
+            if seen.is_some() {
+                self.tell_conflict(&kept, origin, &signed, size);
+            }
+            return Err(Answer::conflict(old_size));
+        }
+        if let Err(error) = verify_consistency(old_size, &old_root, size, &root, &request.proof) {
+            (self.tell)(&format!(
+                "a checkpoint that `{origin}` signed was refused: nothing shows that its tree of {size} leaves begins with the one of \
+                 {old_size} that was cosigned ({error})"
+            ));
+            return Err(Answer::refused(422, &format!("the consistency proof does not hold: {error}")));
+        }
+        // It never says an earlier time for a later tree, whatever becomes of the clock.
+        let now = u64::try_from(self.clock.now().div_euclid(1_000_000_000)).unwrap_or(0);
+        let time = now.max(old_time);
+        // What cannot be signed is not kept either.
+        self.key().message(note.text, time).map_err(malformed)?;
+        let failed = |error: &Error| {
+            (self.tell)(&format!("nothing is cosigned of `{origin}`: {error}"));
+            Answer::refused(500, "the witness could not keep what it would have signed")
+        };
+        self.require_in_place().map_err(|error| failed(&error))?;
+        kept.keep(origin, Seen { size, root, time, note: signed }).map_err(|error| failed(&error))?;
+        self.key.cosign(note.text, time).map(Answer::cosigned).map_err(|error| failed(&error))
+    }
+
+    fn tell_conflict(&self, kept: &Kept, origin: &str, note: &str, size: u64) {
+        let place = match kept.keep_conflict(origin, note) {
+            Ok(()) => format!("the first such one is in {}", kept.describe_conflict(origin)),
+            Err(error) => format!("it could not be kept: {error}"),
+        };
+        (self.tell)(&format!(
+            "`{origin}` has two histories: it signed another tree of {size} leaves than the one that was cosigned; {place}"
+        ));
+    }
+
+    /// Refuses to go on where the directory of the state was moved or replaced: what was kept there is in nobody's sight.
+    fn require_in_place(&self) -> Result<()> {
+        let place = self.state.describe("");
+        match self.lock.is_in_place() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::unavailable(format!(
+                "{place} was moved or replaced: start the witness again where it belongs"
+            ))),
+            Err(error) => Err(Error::io(format!("looking at {place}"), error)),
+        }
+    }
+}
+
+/// The checkpoint with the signatures of these keys alone, of which there has to be one at least.
+fn signed_by(note: &SignedNote<'_>, keys: &[LogKey]) -> Result<String, NoteError> {
+    let mut any = false;
+    for key in keys {
+        match key.verify(note) {
+            Ok(()) => any = true,
+            Err(NoteError::NotSigned) => {}
+            // One that does not hold makes all of the note suspect: C2SP signed-note.
+            Err(error) => return Err(error),
+        }
+    }
+    if !any {
+        return Err(NoteError::NotSigned);
+    }
+    let of_keys = |name: &str, id: u32| {
+        keys.iter().any(|key| match key {
+            LogKey::Ed25519(key) => (key.name(), key.key_id()) == (name, id),
+            LogKey::MlDsa44(key) => (key.name(), key.key_id()) == (name, id),
+        })
+    };
+    let signatures = note.signatures.iter().filter(|signature| of_keys(signature.name, signature.key_id));
+    let signatures = signatures.cloned().collect();
+    Ok(SignedNote { text: note.text, signatures }.to_string())
+}
+
+fn load_key(keys: &dyn Store) -> Result<WitnessKey> {
+    let name = keys.describe(KEY);
+    let text = bulla_store::read_secret(keys, KEY, MOST_KEY).map_err(|error| {
+        match error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            true => Error::new(
+                ErrorKind::NoKey,
+                format!("{name} is missing, the witness's key: `--new` begins a witness"),
+            ),
+            false => error,
+        }
+    });
+    let text = Zeroizing::new(text?);
+    let damaged = |why: &dyn fmt::Display| Error::invalid(format!("{name}: {why}"));
+    let text = std::str::from_utf8(&text).map_err(|_| damaged(&"it is not text"))?;
+    WitnessKey::parse(text).map_err(|error| damaged(&error))
+}
+
+impl Debug for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Witness").field("key", self.key()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,176 @@
+//! What a witness answers, by C2SP tlog-witness.
+
+use crate::world::{Log, ORIGIN, World, cosigned};
+use bulla_proof::CosignatureAlgorithm::{Ed25519, MlDsa44};
+use bulla_proof::hash::Hash;
+use bulla_store::ErrorKind;
+use bulla_witness::SIZE_TYPE;
+use bulla_witness::request::Request;
+use std::sync::Arc;
+
+#[test]
+fn each_tree_that_goes_on_from_the_one_before_is_cosigned() {
+    for algorithm in [Ed25519, MlDsa44] {
+        let (world, key) = World::begun(algorithm);
+        let log = Log::new(ORIGIN, 0, 300);
+        let witness = world.open(&[&log]).unwrap();
+        assert_eq!(witness.logs(), [(ORIGIN.to_owned(), None)]);
+        let mut old = 0;
+        // The last one is asked for again: the same tree, at another time.
+        for (at, size) in [0, 1, 2, 7, 8, 255, 256, 257, 300, 300].into_iter().enumerate() {
+            let time = 1_700_000_000 + at as i64;
+            world.clock.set(time);
+            let answer = witness.add_checkpoint(&log.request(old, size));
+            assert_eq!(cosigned(&answer, &key, &log.note(size)), time as u64);
+            assert_eq!(witness.logs(), [(ORIGIN.to_owned(), Some(size as u64))]);
+            old = size;
+        }
+        // A clock that is put back makes no later tree older.
+        world.clock.set(5);
+        let answer = witness.add_checkpoint(&log.request(300, 300));
+        assert_eq!(cosigned(&answer, &key, &log.note(300)), 1_700_000_009);
+        assert_eq!(*world.told.lock().unwrap(), [""; 0]);
+    }
+}
+
+#[test]
+fn another_old_size_than_the_witness_has_is_answered_with_its_own() {
+    let (world, key) = World::begun(Ed25519);
+    let log = Log::new(ORIGIN, 0, 9);
+    let witness = world.open(&[&log]).unwrap();
+    assert_eq!(witness.add_checkpoint(&log.request(2, 5)).status, 409, "it has seen nothing yet");
+    witness.add_checkpoint(&log.request(0, 5));
+    for old in [0, 4, 6] {
+        let answer = witness.add_checkpoint(&log.request(old, 9));
+        assert_eq!((answer.status, answer.content_type, &answer.body[..]), (409, SIZE_TYPE, "5\n"));
+    }
+    // An older tree that is right, too: the witness does not go back.
+    assert_eq!(witness.add_checkpoint(&log.request(3, 4)).body, "5\n");
+    cosigned(&witness.add_checkpoint(&log.request(5, 9)), &key, &log.note(9));
+}
+
+#[test]
+fn another_history_is_never_cosigned() {
+    for seen in [1, 4, 6, 8] {
+        let (world, _) = World::begun(Ed25519);
+        let (log, other) = (Log::new(ORIGIN, 0, 20), Log::new(ORIGIN, 1, 20));
+        let witness = world.open(&[&log]).unwrap();
+        assert_eq!(witness.add_checkpoint(&log.request(0, seen)).status, 200);
+        // Longer, of the same size, shorter; and as if the witness had seen nothing.
+        for (old, size, status) in
+            [(seen, 20, 422), (seen, seen + 1, 422), (seen, seen, 409), (seen - 1, seen, 409), (0, 20, 409)]
+        {
+            let answer = witness.add_checkpoint(&other.request(old, size));
+            assert_eq!(answer.status, status, "{old} to {size} after {seen}: {}", answer.body);
+        }
+        assert_eq!(witness.add_checkpoint(&log.request(seen, 20)).status, 200, "its own history goes on");
+        let told = world.told.lock().unwrap();
+        assert!(told[0].contains("nothing shows that its tree of 20 leaves begins with"), "{told:?}");
+        assert!(told[2].contains("two histories"), "{told:?}");
+        // What shows it is kept: two checkpoints of one size, each signed by the log.
+        let kept = world
+            .state
+            .list("")
+            .unwrap()
+            .into_iter()
+            .find(|item| item.name.starts_with("conflict-"))
+            .unwrap();
+        let kept = bulla_store::read_small(&*world.state, &kept.name, 1 << 20).unwrap();
+        assert_eq!(String::from_utf8(kept).unwrap(), other.note(seen));
+    }
+}
+
+#[test]
+fn a_proof_that_does_not_hold_is_refused() {
+    let (world, _) = World::begun(Ed25519);
+    let log = Log::new(ORIGIN, 0, 20);
+    let witness = world.open(&[&log]).unwrap();
+    let note = log.note(20);
+    let with = |old_size, proof: Vec<Hash>| {
+        let request = Request { old_size, proof, note: note.as_bytes() }.render();
+        witness.add_checkpoint(request.as_bytes()).status
+    };
+    assert_eq!(with(0, vec![log.leaves[0]]), 422, "nothing is to be proved from the empty tree");
+    assert_eq!(witness.add_checkpoint(&log.request(0, 7)).status, 200);
+    let proof = bulla_proof::consistency::prove_consistency(&log.leaves, 7).unwrap();
+    assert_eq!(with(7, Vec::new()), 422);
+    assert_eq!(with(7, proof[1..].to_vec()), 422);
+    assert_eq!(with(7, [&proof[..], &proof[..1]].concat()), 422);
+    for at in 0..proof.len() {
+        let mut changed = proof.clone();
+        changed[at].0[31] ^= 1;
+        assert_eq!(with(7, changed), 422);
+    }
+    assert_eq!(with(21, Vec::new()), 400, "the old tree is the larger one");
+    assert_eq!(with(7, proof), 200);
+}
+
+#[test]
+fn only_configured_logs_are_cosigned_and_only_with_their_signature() {
+    let (world, key) = World::begun(Ed25519);
+    let (log, unknown) = (Log::new(ORIGIN, 0, 3), Log::new("example.com/other", 0, 3));
+    let witness = world.open(&[&log]).unwrap();
+    assert_eq!(witness.add_checkpoint(&unknown.request(0, 3)).status, 404);
+    let text = String::from_utf8(log.request(0, 3)).unwrap();
+    // Signed by nobody that is known, and by the known key wrongly.
+    let line = text.rfind('\u{2014}').unwrap();
+    let unsigned = format!("{}\u{2014} {ORIGIN} AAAAAAAA\n", &text[..line]);
+    assert_eq!(witness.add_checkpoint(unsigned.as_bytes()).status, 403);
+    let other_root = log.request(0, 2);
+    let other_root = String::from_utf8(other_root).unwrap();
+    let forged = format!("{}{}", &other_root[..other_root.rfind('\u{2014}').unwrap()], &text[line..]);
+    assert_eq!(witness.add_checkpoint(forged.as_bytes()).status, 403);
+    for malformed in ["", "old 0\n\n", "old 0\n\nexample.com/log\n", "\n"] {
+        assert_eq!(witness.add_checkpoint(malformed.as_bytes()).status, 400, "{malformed:?}");
+    }
+    assert_eq!(witness.add_checkpoint(&vec![b'a'; 70_000]).status, 400);
+    // Signatures of others are passed over, and not kept.
+    let more = format!("{text}\u{2014} someone.example AAAAAAAA\n");
+    cosigned(&witness.add_checkpoint(more.as_bytes()), &key, &log.note(3));
+    let kept = world.state.list("logs").unwrap();
+    let kept = bulla_store::read_small(&*world.state, &format!("logs/{}", kept[0].name), 1 << 20).unwrap();
+    assert!(!String::from_utf8(kept).unwrap().contains("someone"));
+}
+
+#[test]
+fn keys_of_logs_are_given_once_and_there_is_one() {
+    let (world, _) = World::begun(Ed25519);
+    let log = Log::new(ORIGIN, 0, 3);
+    assert_eq!(world.open(&[]).unwrap_err().kind(), ErrorKind::Invalid);
+    let twice = world.open(&[&log, &log]).unwrap_err();
+    assert!(twice.to_string().contains("given twice"), "{twice}");
+}
+
+#[test]
+fn of_many_at_once_no_two_are_cosigned_that_do_not_go_on_from_each_other() {
+    let (world, _) = World::begun(Ed25519);
+    let histories: Vec<_> = (0..4).map(|history| Log::new(ORIGIN, history, 40)).collect();
+    let witness = Arc::new(world.open(&[&histories[0]]).unwrap());
+    let cosigned: Vec<Vec<(u8, usize)>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0_u8..4)
+            .map(|history| {
+                let (witness, log) = (&witness, &histories[history as usize]);
+                scope.spawn(move || {
+                    let mut cosigned = Vec::new();
+                    let mut old = 0;
+                    for size in 1..=40 {
+                        match witness.add_checkpoint(&log.request(old, size)) {
+                            answer if answer.status == 200 => {
+                                cosigned.push((history, size));
+                                old = size;
+                            }
+                            answer if answer.status == 409 => {
+                                old = answer.body.trim_end().parse::<usize>().unwrap().min(size);
+                            }
+                            answer => assert_eq!(answer.status, 422),
+                        }
+                    }
+                    cosigned
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let of: Vec<_> = cosigned.iter().filter(|of| !of.is_empty()).collect();
+    assert_eq!(of.len(), 1, "one history alone is cosigned: {cosigned:?}");
+}
