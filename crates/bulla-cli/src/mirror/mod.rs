@@ -31,16 +31,19 @@ const MOST_ATTEMPTS: u32 = 5;
 
 /// Keep a copy of a log elsewhere, which verifies at every instant.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
-What arrives is compared with what the log's key has signed, frame by frame; the copy never goes back,
-and never to another history. Keys and vault are not copied. What no checkpoint covers yet is not,
-either. Ends when it is interrupted or killed, at any time: started again, it goes on.
-DEST is a directory; HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH, where `bulla` has to be installed.
+#[command(
+    override_usage = "bulla mirror [OPTIONS] DIR DEST\n       bulla mirror --receive PATH [--key VKEY]",
+    after_help = "\
+What arrives is compared with what the log's key has signed, frame by frame; the copy never goes
+back, and never to another history. Keys and vault are not copied, nor what no checkpoint covers.
+Ends when it is interrupted or killed, at any time: started again, it goes on.
+DEST is a directory, HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH, where `bulla` is installed, too.
 The first attempt has to succeed; from then on what fails is tried again, after a second and more.
 
 Examples:
   bulla mirror audit /mnt/backup/audit
-  bulla mirror audit backup@vault.example.com:audit --key example.com/audit+0a1b2c3d+AaBb")]
+  bulla mirror audit backup@vault.example.com:audit --key example.com/audit+0a1b2c3d+AaBb"
+)]
 pub(crate) struct Mirror {
     /// The log's directory
     #[arg(value_name = "DIR", required_unless_present = "receive")]

@@ -88,7 +88,10 @@ fn once_ships_what_there_is_and_says_what_that_is() {
 fn a_mirror_that_is_killed_again_and_again_follows_the_log() {
     let (place, to) = filled();
     let ssh = stand_in(&place, "");
+    // A receiver may take a moment to hear that its sender is gone.
+    let is_free = || fs::File::open(to.join("LOCK")).is_ok_and(|lock| lock.try_lock().is_ok());
     for round in 1..9 {
+        eventually("nobody has the lock", || !to.exists() || is_free());
         let here = arguments!["mirror", place.audit(), &to];
         let words = if round % 2 == 0 { here } else { over(&place, &ssh, &to, &[]) };
         let mirror = command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -97,17 +100,16 @@ fn a_mirror_that_is_killed_again_and_again_follows_the_log() {
             let covers = || bulla(arguments!["info", &to, "--json"]).json()["tree_size"] == size(&place);
             eventually("the mirror has what the log has", || to.join("bulla.toml").exists() && covers());
         }
-        killed(mirror);
-        if to.join("bulla.toml").exists() {
-            verified(&place, &to);
+        // While it is at work, and once it is killed.
+        for at_work in [Some(mirror), None] {
+            if to.join("bulla.toml").exists() {
+                verified(&place, &to);
+            }
+            at_work.into_iter().for_each(killed);
         }
     }
-    // The receiver of the last one may take a moment to hear that its sender is gone.
-    eventually("the lock is free", || {
-        let ran = bulla(arguments!["mirror", place.audit(), &to, "--once"]);
-        assert!([exit::DONE, exit::ENVIRONMENT].contains(&ran.code), "{ran:?}");
-        ran.code == exit::DONE
-    });
+    eventually("nobody has the lock", is_free);
+    bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::DONE);
     assert_eq!(verified(&place, &to)["tree_size"], size(&place));
 }
 
@@ -340,4 +342,40 @@ fn over_a_real_ssh_the_same_arrives() {
     mirror.kill().unwrap();
     mirror.wait().unwrap();
     verified(&place, &to);
+}
+
+const UNIT: &str = include_str!("../../../../packaging/bulla-mirror.service");
+
+/// The service does what `docs/operating.md` says: it mirrors by a command line that is one, and is not started again after what a
+/// person has to look at; systemd knows each line of it, and lets it do little.
+#[test]
+fn the_service_is_one_and_may_do_little() {
+    const MOST: u32 = 16;
+    let start = UNIT.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/bulla ")).unwrap();
+    let (place, to) = filled();
+    let words = start.split(' ').map(|word| match word {
+        "/var/lib/bulla/audit" => place.audit().into_os_string(),
+        "${DESTINATION}" => to.clone().into_os_string(),
+        "${KEY}" => place.verifier_key().into(),
+        "${SSH}" => "ssh".into(),
+        word => word.into(),
+    });
+    bulla(words.chain(["--once".into()]).collect::<Vec<std::ffi::OsString>>()).exits(exit::DONE);
+    verified(&place, &to);
+    let ends = format!("RestartPreventExitStatus={} {} {}\n", exit::VIOLATION, exit::USAGE, exit::REFUSED);
+    assert!(UNIT.contains(&ends) && UNIT.contains(&format!("SuccessExitStatus={}\n", exit::INTERRUPTED)));
+    let file = place.path("bulla-mirror.service");
+    fs::write(&file, UNIT.replace("/usr/bin/bulla", env!("CARGO_BIN_EXE_bulla"))).unwrap();
+    let ask = |words: &[&str]| Command::new("systemd-analyze").args(words).arg(&file).output();
+    let Ok(checked) = ask(&["verify", "--man=no"]) else {
+        return not_tested("what systemd says of the service", "systemd-analyze is not here");
+    };
+    let told = String::from_utf8_lossy(&checked.stderr);
+    assert!(checked.status.success() && !told.contains("bulla-mirror.service"), "{told}");
+    let asked = ask(&["security", "--offline=yes", "--no-pager", &format!("--threshold={MOST}")]).unwrap();
+    let told = String::from_utf8_lossy(&asked.stdout);
+    if !told.contains("Overall exposure level") {
+        return not_tested("how much the service may do", "this systemd-analyze cannot tell it of a file");
+    }
+    assert!(asked.status.success(), "{told}");
 }

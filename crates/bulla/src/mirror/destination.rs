@@ -21,17 +21,19 @@ use std::sync::Arc;
 
 /// What a mirror goes on with.
 pub(super) struct State {
-    /// The configuration that counts; nothing where no checkpoint has arrived yet.
+    /// Nothing where no checkpoint has arrived yet.
     pub(super) known: Option<Known>,
     pub(super) tree: TreeFiles,
     pub(super) passed: Passed,
 }
 
-/// The configuration of a log that is mirrored.
+/// What is published of a log that is mirrored.
 pub(super) struct Known {
     pub(super) config: LogConfig,
-    /// The bytes of the file.
+    /// The bytes of `bulla.toml`.
     pub(super) text: Vec<u8>,
+    /// The bytes of `checkpoint`.
+    pub(super) note: Vec<u8>,
 }
 
 /// Makes the directory where it is missing, and takes its lock.
@@ -94,9 +96,10 @@ impl State {
         let snapshot = Snapshot::trusted(store.clone(), config.clone(), &Trust::by_key(key))?;
         remove_beyond(&**store, snapshot.checkpoint.size)?;
         let edge = load_edge(&**store, &snapshot.checkpoint)?;
+        let note = snapshot.note.clone();
         let passed = Passed::under(&Manifest::load_end(snapshot)?)?;
         let tree = TreeFiles::new(store.clone(), edge);
-        Ok(State { known: Some(Known { config, text }), tree, passed })
+        Ok(State { known: Some(Known { config, text, note }), tree, passed })
     }
 
     /// What it holds, where nothing more is known of the source.

@@ -30,7 +30,7 @@ use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use crate::scan::trust::Trust;
-use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::checkpoint::{SignedNote, VerifierKey};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, FileSystem, Lock, Result, Store};
 use bulla_text::spelling::counted;
@@ -155,13 +155,11 @@ impl Mirror {
         let (text, snapshot) = self.look(state.known.as_ref())?;
         let of_source = &snapshot.checkpoint;
         let (before, head) = (state.tree.head(), TreeHead { size: of_source.size, root: of_source.root });
-        if state.known.is_some() && before == head {
+        if before == head
+            && let Some(known) = &mut state.known
+        {
             let admitted = state.passed.admits(snapshot.config.digest);
-            if state.known.as_ref().is_some_and(|known| known.text != text) && admitted {
-                self.require_in_place()?;
-                self.write(config::FILE, &text)?;
-                state.known = Some(Known { config: snapshot.config, text });
-            }
+            self.take_besides(known, (snapshot.config, text), &snapshot.note, admitted)?;
             return Ok(state.shipped());
         }
         self.require_extension(before, head)?;
@@ -214,6 +212,29 @@ impl Mirror {
         Err(Error::unavailable("the source's configuration changes again and again: try again later"))
     }
 
+    /// Takes up what has changed while the tree is the same: settings, or `[log]` where an event has allowed that, and signatures of
+    /// others on the checkpoint, of which none is given up again.
+    fn take_besides(
+        &self,
+        known: &mut Known,
+        (config, text): (LogConfig, Vec<u8>),
+        note: &[u8],
+        admitted: bool,
+    ) -> Result<()> {
+        let signatures = |note: &[u8]| SignedNote::parse(note).map_or(0, |note| note.signatures.len());
+        if signatures(note) > signatures(&known.note) {
+            self.require_in_place()?;
+            self.write(files::CHECKPOINT, note)?;
+            known.note = note.to_vec();
+        }
+        if known.text != text && admitted {
+            self.require_in_place()?;
+            self.write(config::FILE, &text)?;
+            (known.config, known.text) = (config, text);
+        }
+        Ok(())
+    }
+
     /// That the source's tree is larger than the destination's, or says what else it is.
     fn require_extension(&self, before: TreeHead, head: TreeHead) -> Result<()> {
         if head.size > before.size || before.size == 0 {
@@ -255,7 +276,7 @@ impl Mirror {
             self.write(config::FILE, &text)?;
             arriving::take_up(&*self.store)?;
         }
-        state.known = Some(Known { config, text });
+        state.known = Some(Known { config, text, note: note.to_vec() });
         state.tree.remove_superseded();
         Ok(())
     }

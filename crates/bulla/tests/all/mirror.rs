@@ -272,6 +272,30 @@ fn settings_follow_without_a_new_checkpoint() {
     is_sound(&source.verify(&to).run().unwrap(), "with other settings");
 }
 
+#[test]
+fn signatures_of_others_follow_and_are_not_given_up() {
+    let source = Source::new();
+    source.append(2);
+    let place = tempfile::tempdir().unwrap();
+    let to = place.path().join("copy");
+    let mut mirror = source.mirror(&to).unwrap();
+    mirror.poll(|_| {}).unwrap();
+    let (own, copy) = (source.directory.join("checkpoint"), to.join("checkpoint"));
+    let alone = fs::read_to_string(&own).unwrap();
+    // Of a witness, whose key nobody here knows.
+    let cosigned = format!("{alone}\u{2014} witness.example.com/w {}=\n", "A".repeat(95));
+    fs::write(&own, &cosigned).unwrap();
+    assert!(!mirror.poll(|_| {}).unwrap().advanced);
+    assert_eq!(fs::read_to_string(&copy).unwrap(), cosigned);
+    is_sound(&source.verify(&to).run().unwrap(), "with another signature");
+    fs::write(&own, &alone).unwrap();
+    mirror.poll(|_| {}).unwrap();
+    assert_eq!(fs::read_to_string(&copy).unwrap(), cosigned);
+    drop(mirror);
+    assert!(!source.ship(&to).unwrap().advanced, "nor by the next one");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), cosigned);
+}
+
 /// A store of the file system.
 pub(crate) fn files(directory: &Path) -> Arc<dyn Store> {
     Arc::new(FileSystem::new(directory))
