@@ -112,6 +112,24 @@ fn refused(name: &str, why: &str) -> Failed {
     Error::invalid(format!("`{name}` {why}")).into()
 }
 
+/// Whether they are ASCII, and at most 32: found out in a few reads, which may overlap, as most texts are of that kind.
+#[inline(always)]
+fn is_short_ascii(bytes: &[u8]) -> bool {
+    let (count, half) = (bytes.len(), bytes.len() / 2);
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("they are eight"));
+    let short =
+        |at: usize| u64::from(u32::from_le_bytes(bytes[at..at + 4].try_into().expect("they are four")));
+    let all = match count {
+        0 => 0,
+        1..=3 => u64::from(bytes[0] | bytes[half] | bytes[count - 1]),
+        4..=7 => short(0) | short(count - 4),
+        8..=16 => word(0) | word(count - 8),
+        17..=32 => word(0) | word(8) | word(count - 16) | word(count - 8),
+        _ => return false,
+    };
+    all & 0x8080_8080_8080_8080 == 0
+}
+
 impl bulla_bytes {
     pub(crate) const NONE: Self = bulla_bytes { data: std::ptr::null(), size: 0 };
 
@@ -146,32 +164,31 @@ impl bulla_bytes {
         match unsafe { self.get(name)? } {
             // What most texts of an entry are.
             None => Ok(None),
+            // SAFETY: ASCII is UTF-8.
+            Some(bytes) if is_short_ascii(bytes) => Ok(Some(unsafe { str::from_utf8_unchecked(bytes) })),
             Some(bytes) => str::from_utf8(bytes).map(Some).map_err(|_| refused(name, "is not UTF-8")),
         }
     }
 }
 
 impl bulla_entry {
-    /// The entry, borrowed from what C has.
+    /// The entry, borrowed from what C has. It is made where it stays: an entry is large, and copying it is no small part of appending one.
     ///
     /// # Safety
     /// What it points to is there, and nobody changes it while `'a` lasts.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn get<'a>(&self) -> Outcome<Entry<'a>> {
-        if self.has & !HAS != 0 {
-            return Err(Error::invalid("`has` has bits that mean nothing: begin an entry with {0}").into());
-        }
-        if self.withheld != 0 {
-            return Err(Error::invalid("`withheld` is of an entry that is read: append one with 0").into());
+        if self.has & !HAS != 0 || self.withheld != 0 {
+            return Err(self.unknown());
         }
         let has = |bit| self.has & bit != 0;
         // SAFETY: by this function's contract, for each of these.
         unsafe {
-            let mut entry = Entry {
+            Ok(Entry {
                 time: has(BULLA_HAS_TIME).then_some(self.time),
                 operation: self.operation.text("operation")?.unwrap_or_default(),
                 location: self.location.get("location")?,
-                subjects: None,
+                subjects: self.subjects()?,
                 controller: self.controller.text("controller")?,
                 processor: self.processor.text("processor")?,
                 purpose: self.purpose.text("purpose")?,
@@ -183,21 +200,40 @@ impl bulla_entry {
                 size: has(BULLA_HAS_SIZE).then_some(self.size),
                 flags: has(BULLA_HAS_FLAGS).then_some(self.flags),
                 payload: self.payload.get("payload")?,
-            };
-            let given = list(self.subjects, self.subject_count, "subjects")?;
-            if !self.subjects.is_null() {
-                if self.subject_count > MAX_SUBJECTS {
-                    return Err(
-                        Error::invalid(format!("an entry has {MAX_SUBJECTS} subjects at most")).into()
-                    );
-                }
-                let subjects = entry.subjects.get_or_insert_default();
-                for subject in given {
-                    subjects.push(subject.text("subject")?.unwrap_or_default());
-                }
-            }
-            Ok(entry)
+            })
         }
+    }
+
+    /// Its data subjects.
+    ///
+    /// # Safety
+    /// As [`bulla_entry::get`].
+    #[inline(always)]
+    unsafe fn subjects<'a, S: Default + Extend<&'a str>>(&self) -> Outcome<Option<S>> {
+        // SAFETY: by this function's contract.
+        let given = unsafe { list(self.subjects, self.subject_count, "subjects")? };
+        if self.subjects.is_null() {
+            return Ok(None);
+        }
+        if self.subject_count > MAX_SUBJECTS {
+            return Err(Error::invalid(format!("an entry has {MAX_SUBJECTS} subjects at most")).into());
+        }
+        let mut subjects = S::default();
+        for subject in given {
+            // SAFETY: as above.
+            subjects.extend([unsafe { subject.text("subject")? }.unwrap_or_default()]);
+        }
+        Ok(Some(subjects))
+    }
+
+    /// Why it is not taken, of which `has` or `withheld` say what they cannot.
+    #[cold]
+    fn unknown(&self) -> Failed {
+        let why = match self.withheld {
+            0 => "`has` has bits that mean nothing: begin an entry with {0}",
+            _ => "`withheld` is of an entry that is read: append one with 0",
+        };
+        Error::invalid(why).into()
     }
 
     /// What C gets of an entry; `subjects` is where its data subjects are to be.
@@ -281,6 +317,19 @@ mod tests {
             // SAFETY: what it points to is the entry above, and the list beside it.
             let back = unsafe { given.get() };
             assert!(back.is_ok_and(|back| back == entry), "{fields:b}");
+        }
+    }
+
+    #[test]
+    fn what_is_called_ascii_is() {
+        for count in 0..=40 {
+            let mut bytes = vec![b'x'; count];
+            assert_eq!(is_short_ascii(&bytes), count <= 32);
+            for at in 0..count {
+                bytes[at] = 0xc3;
+                assert!(!is_short_ascii(&bytes), "{at} of {count}");
+                bytes[at] = 0x7f;
+            }
         }
     }
 

@@ -11,10 +11,11 @@
 use crate::status::{Failed, Outcome};
 use bulla::store::process;
 use bulla::{Error, ErrorKind};
+use std::cell::UnsafeCell;
 use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Chunks of a table, of which each has twice the places of the one before, at most.
 const CHUNKS: usize = 27;
@@ -48,8 +49,14 @@ struct Place<T> {
     next: AtomicU32,
     /// The process that took it last; 0 where none did.
     owner: AtomicU32,
-    kept: Mutex<Kept<T>>,
+    /// Whether it is locked. It is no `Mutex`, which lets go at some expense, for the sake of those who wait: here nobody does.
+    locked: AtomicBool,
+    /// Only to whoever has it locked.
+    kept: UnsafeCell<Kept<T>>,
 }
+
+// SAFETY: one thread at a time has what is kept, which may go from one to another.
+unsafe impl<T: Send> Sync for Place<T> {}
 
 struct Kept<T> {
     /// How often the place was taken.
@@ -57,10 +64,38 @@ struct Kept<T> {
     thing: Option<T>,
 }
 
-/// A thing in use. Its place is locked.
-pub(crate) struct Used<'a, T>(MutexGuard<'a, Kept<T>>);
+/// A place that is locked as long as this lives.
+struct Locked<'a, T>(&'a Place<T>);
 
-impl<T> std::ops::Deref for Used<'_, T> {
+impl<T> Deref for Locked<'_, T> {
+    type Target = Kept<T>;
+
+    #[inline]
+    fn deref(&self) -> &Kept<T> {
+        // SAFETY: whoever has this is the only one that has it locked.
+        unsafe { &*self.0.kept.get() }
+    }
+}
+
+impl<T> DerefMut for Locked<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Kept<T> {
+        // SAFETY: as above, and nobody else has this.
+        unsafe { &mut *self.0.kept.get() }
+    }
+}
+
+impl<T> Drop for Locked<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.locked.store(false, Ordering::Release);
+    }
+}
+
+/// A thing in use. Its place is locked.
+pub(crate) struct Used<'a, T>(Locked<'a, T>);
+
+impl<T> Deref for Used<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -68,7 +103,7 @@ impl<T> std::ops::Deref for Used<'_, T> {
     }
 }
 
-impl<T> std::ops::DerefMut for Used<'_, T> {
+impl<T> DerefMut for Used<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         self.0.thing.as_mut().expect("what is in use is there")
     }
@@ -76,17 +111,19 @@ impl<T> std::ops::DerefMut for Used<'_, T> {
 
 impl<T> Place<T> {
     fn new() -> Self {
-        let kept = Mutex::new(Kept { turn: 0, thing: None });
-        Place { next: AtomicU32::new(0), owner: AtomicU32::new(0), kept }
+        Place {
+            next: AtomicU32::new(0),
+            owner: AtomicU32::new(0),
+            locked: AtomicBool::new(false),
+            kept: UnsafeCell::new(Kept { turn: 0, thing: None }),
+        }
     }
 
     /// Locks it, unless it is locked.
-    fn try_lock(&self) -> Option<MutexGuard<'_, Kept<T>>> {
-        match self.kept.try_lock() {
-            Ok(kept) => Some(kept),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    #[inline]
+    fn try_lock(&self) -> Option<Locked<'_, T>> {
+        let locked = self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        locked.is_ok().then(|| Locked(self))
     }
 }
 
@@ -149,7 +186,7 @@ impl<T> Table<T> {
     }
 
     #[inline]
-    fn lock(&self, number: u64) -> Outcome<MutexGuard<'_, Kept<T>>> {
+    fn lock(&self, number: u64) -> Outcome<Locked<'_, T>> {
         let place = if number >> 60 == self.tag { self.place(index(number)) } else { None };
         let place = place.ok_or_else(|| self.gone(number))?;
         let owner = place.owner.load(Ordering::Acquire);
@@ -379,7 +416,8 @@ mod tests {
         let table = Table::new("thing", 15);
         let numbers = (0..3).map(|thing| table.add(thing)).collect::<Vec<_>>();
         let place = table.place(1).unwrap();
-        let held = place.kept.lock().unwrap();
+        let held = place.try_lock();
+        assert!(held.is_some());
         // It is free, and somebody looked at it.
         table.give_back(1);
         let next = table.add(7);

@@ -224,10 +224,18 @@ class LoggingManager {
       const reader from = reader::open(path());
       std::ofstream out(outputPath, std::ios::binary | std::ios::trunc);
       bool found = false;
-      from.export_json(asked, [&](std::string_view lines) {
-        found = true;
-        out.write(lines.data(), static_cast<std::streamsize>(lines.size()));
-      });
+      try {
+        from.export_json(asked, [&](std::string_view lines) {
+          found = true;
+          out.write(lines.data(), static_cast<std::streamsize>(lines.size()));
+        });
+      } catch (...) {
+        // What is there by then is a part, which nobody is to take for all.
+        out.close();
+        std::error_code ignored;
+        std::filesystem::remove(outputPath, ignored);
+        throw;
+      }
       out.close();
       if (!out) return fail(("exportLogs() could not write " + outputPath).c_str());
       if (found || !dataSubjectId) return true;

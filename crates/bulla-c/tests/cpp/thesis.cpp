@@ -96,6 +96,25 @@ int main(int, char **argv) {
   HOLDS(manager.stop());
   HOLDS(manager.exportLogs(config.basePath + "/more.ndjson"));
   HOLDS(lines_of(config.basePath + "/more.ndjson") == 2001);
+  // Of a log that is damaged no part is left that looks like all of it.
+  {
+    LoggingConfig apart = config;
+    apart.baseFilename = "damaged";
+    LoggingManager damaged(apart);
+    HOLDS(damaged.start());
+    auto used = damaged.createProducerToken();
+    for (int i = 0; i < 50; i++) HOLDS(damaged.append(LogEntry(LogEntry::ActionType::CREATE, "x", "c", "p", "s"), used));
+    HOLDS(damaged.stop());
+    for (const auto &file : std::filesystem::recursive_directory_iterator(apart.basePath + "/damaged")) {
+      if (file.path().extension() != ".seg") continue;
+      std::fstream segment(file.path(), std::ios::binary | std::ios::in | std::ios::out);
+      segment.seekp(static_cast<std::streamoff>(file.file_size() / 2));
+      segment.write("damaged!damaged!", 16);
+    }
+    HOLDS(!damaged.exportLogs(apart.basePath + "/damaged.ndjson"));
+    HOLDS(!LoggingManager::lastError().empty());
+    HOLDS(!std::filesystem::exists(apart.basePath + "/damaged.ndjson"));
+  }
   // As many writers as the prototype was measured with have the memory that they need, at every level.
   for (int level = 0; level <= 9; level++) {
     LoggingConfig many = config;
