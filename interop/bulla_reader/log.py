@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional, Union
 
-from . import commitments, config, notes, segments, tiles, trees
+from . import commitments, config, notes, policies, segments, tiles, trees
 from .commitments import LENGTH, Commitment
 from .config import Config
 from .findings import Finding
@@ -99,11 +99,20 @@ def opened(directory: Path) -> Log:
     log.commitments = [segments.commitment(it.agreed(None)) for it in log.told]
     if not of.verifier.signed(checkpoint.note):
         log.findings.append(Finding("checkpoint-damaged", "must be signed with the log's own key"))
+    elif of.beside is not None and not signed_beside(of.beside, checkpoint):
+        log.findings.append(Finding("checkpoint-damaged", "must be signed with the log's own key of ML-DSA-44"))
     for place, segment in enumerate(found):
         bound = found[place + 1].first if place + 1 < len(found) else None
         walk(log, segment, bound)
     report_missing(log)
     return log
+
+
+def signed_beside(key: policies.Cosigner, checkpoint: notes.Checkpoint) -> bool:
+    try:
+        return key.time(checkpoint) is not None
+    except Refused:
+        return False
 
 
 def find_segments(directory: Path) -> list[Segment]:

@@ -157,7 +157,7 @@ impl Checkpointer {
         }
         let (log, followed) = (self.config.id, self.followed);
         SealState { log, terms, chain, root, subjects, followed, holds }.save(&*self.keys)?;
-        let note = signed_note(&self.config.origin, size, root, &self.signing);
+        let note = signed_note(&self.config.origin, size, root, &self.signing)?;
         if let Some(pin) = &mut self.pin {
             pin.advance((&*self.log, &self.config.verifier_key), head, &note)?;
         }
@@ -232,10 +232,17 @@ pub(crate) fn remove_unfinished(log: &dyn Store, size: u64) {
     }
 }
 
-/// A checkpoint as a signed note.
-pub(crate) fn signed_note(origin: &str, size: u64, root: Hash, key: &SigningKey) -> String {
+/// A checkpoint as a note, signed with each key that the log has.
+///
+/// # Errors
+/// `Unavailable` where the system has no randomness that ML-DSA-44 signs with.
+pub(crate) fn signed_note(origin: &str, size: u64, root: Hash, key: &SigningKey) -> Result<String> {
     let checkpoint = Checkpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() };
-    sign_checkpoint(&checkpoint, key.verifier(), |text| key.sign(text))
+    let note = sign_checkpoint(&checkpoint, key.verifier(), |text| key.sign(text));
+    Ok(match key.ml_dsa() {
+        Some(beside) => note + &beside.sign(&checkpoint.body())?,
+        None => note,
+    })
 }
 
 /// The partial tiles and the bundle at a tree's right edge, from the log's files, checked against `checkpoint`.
