@@ -13,8 +13,8 @@ from typing import Any, Callable
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bulla_reader import (  # noqa: E402
-    blocks, columns, commitments, epochs, events, log, notes, proofs, rows, seals, sources, tiles, trees, units, vault,
-    verify,
+    blocks, columns, commitments, epochs, events, log, notes, policies, proofs, rows, seals, sources, tiles, trees, units,
+    vault, verify,
 )  # fmt: skip
 from bulla_reader.cursor import u64  # noqa: E402
 from bulla_reader.hashes import NAMES, crc32c, expand, extract, hkdf, mac  # noqa: E402
@@ -345,6 +345,50 @@ class Vectors(unittest.TestCase):
                     vault.Vault(place, log_id, []).database.close()
                 else:
                     self.assertRaises(Refused, vault.Vault, place, log_id, [])
+
+    def test_cosignatures_hold_and_no_other_do(self) -> None:
+        for vector in vectors("witness/cosignatures.json"):
+            key, text = policies.cosigner(vector["vkey"]), vector["text"]
+            self.assertEqual(key.message(text, vector["time"]).hex(), vector["message"], vector["name"])
+            checkpoint = notes.checkpoint(f"{text}\n{vector['line']}")
+            self.assertEqual(key.time(checkpoint), vector["time"], vector["name"])
+            for other in (text.replace("\n0\n", "\n1\n"), text.replace("2085", "2086")):
+                if other != text:
+                    forged = notes.checkpoint(f"{other}\n{vector['line']}")
+                    self.assertRaises(policies.WrongSignature, key.time, forged)
+
+    def test_policies_ask_for_their_quorum(self) -> None:
+        found = vectors("witness/cosignatures.json")
+        one, log_key = found[0], found[-1]
+        checkpoint = notes.checkpoint(f"{one['text']}\n{one['line']}")
+        other = next(it for it in found if it["vkey"] != one["vkey"])
+        lines = f"witness A {one['vkey']}\nwitness B {other['vkey']}\n"
+        for rest, met in (
+            ("quorum none\n", True),
+            ("quorum A\n", True),
+            ("quorum B\n", False),
+            ("group G any A B\nquorum G\n", True),
+            ("group G all A B\nquorum G\n", False),
+            ("group G 1 B\ngroup H 1 G A\nquorum H\n", True),
+        ):
+            self.assertEqual(policies.policy((lines + rest).encode()).is_met(checkpoint), met, rest)
+        for refused in (
+            "",
+            "quorum none",
+            "quorum A\n",
+            f"{lines}quorum C\n",
+            f"{lines}group G 3 A B\nquorum G\n",
+            f"{lines}group G any A A\nquorum G\n",
+            f"{lines}group G any A\ngroup H any A\nquorum H\n",
+            f"{lines}witness C {one['vkey']}\nquorum C\n",
+            f"{lines}quorum A\nquorum A\n",
+            f"log {one['vkey']}\nquorum none\n",
+            "quorum none\r\n",
+        ):
+            self.refused(refused, lambda: policies.policy(refused.encode()))
+        signed = notes.checkpoint(f"{log_key['text']}\n{log_key['line']}")
+        policies.policy(f"log {log_key['vkey']}\nquorum none\n".encode()).check(signed)
+        self.refused("another log", lambda: policies.policy(b"quorum none\n").check(signed))
 
     @staticmethod
     def laid_out(found: dict[str, Any], place: Path) -> Path:

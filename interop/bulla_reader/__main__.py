@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Optional
 
-from . import blocks, events, lines, log, notes, proofs, vault, verify
+from . import blocks, events, lines, log, notes, policies, proofs, vault, verify
 from .refused import Refused
 
 DONE, VIOLATION, USAGE, ENVIRONMENT, REFUSED = 0, 1, 2, 4, 5
@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         command.add_argument("directory", type=Path, nargs="+" if name == "verify" else None)
         command.add_argument("--vkey", help="the public key that the log must be of")
+        command.add_argument("--policy", type=Path, help="a policy of which logs and witnesses are believed")
         command.add_argument("--erasure-key", action="append", default=[], help="an erasure key that is known; repeatable")
         command.add_argument("--seal-key", type=Path, help="a file with the seal key")
         command.add_argument("--identity", type=Path, action="append", default=[], help="a file of age identities")
@@ -47,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     check.set_defaults(run=run_check)
     check.add_argument("file", type=Path, nargs="+", help="a file; `-` is standard input")
     check.add_argument("--vkey", help="the public key that the log must be of")
+    check.add_argument("--policy", type=Path, help="a policy of which logs and witnesses are believed")
     check.add_argument("--erasure-key", help="the key that orders erasures")
     check.add_argument("--order", type=Path, help="the order's file, with the names")
     return found
@@ -60,6 +62,7 @@ def hand(given: argparse.Namespace) -> verify.Hand:
         identities=verify.read_identities(given.identity),
         vault=given.vault if given.vault and vault.is_there(given.vault) else None,
         grant=given.grant.read_bytes() if given.grant else None,
+        policy=policies.policy(given.policy.read_bytes()) if given.policy else None,
     )
 
 
@@ -136,7 +139,7 @@ def check(data: bytes, key: Optional[notes.Verifier], given: argparse.Namespace)
     """What a file discloses, as JSON lines; refuses one that does not hold."""
     if data.startswith(b"{"):
         return json_line({"subjects": events.order_file(data)[1]})
-    proof = proofs.read(data, key)
+    proof = proofs.read(data, key, policies.policy(given.policy.read_bytes()) if given.policy else None)
     if isinstance(proof, proofs.EntriesProof):
         rows = proofs.opened(proof)
         return b"".join(lines.line(number, row, "not-given" if held else None) for number, row, held in rows)

@@ -11,12 +11,12 @@ try:
 except ImportError:  # before Python 3.11
     import tomli as tomllib  # type: ignore[no-redef]
 
-from . import notes
+from . import notes, policies
 from .hashes import NAMES, sha256
 from .refused import Refused
 
 STRUCTURE = "bulla.toml"
-LOG = {"version", "id", "origin", "vkey", "hash", "recipients", "fields", "erasure", "erasure_key", "common", "heartbeat"}
+LOG = {"version", "id", "origin", "vkey", "vkey_ml_dsa", "hash", "recipients", "fields", "erasure", "erasure_key", "common", "heartbeat"}
 SETTINGS = {
     "memory": "size", "block_size": "size", "segment_size": "size", "writers": 1 << 64, "profile": "fast|balanced|max",
     "compression": 1 << 31, "linger": "time", "append_timeout": "time", "checkpoint_interval": "time",
@@ -50,6 +50,8 @@ class Config:
     erasure: bool
     erasure_key: Optional[notes.Verifier]
     common: bool
+    # The log's key of ML-DSA-44, where it has one.
+    beside: Optional[policies.Cosigner] = None
 
 
 def decoded(data: bytes) -> Config:
@@ -139,6 +141,9 @@ def log_table(table: dict[str, Any], digest: bytes) -> Config:
     verifier = notes.verifier(table["vkey"])
     if verifier.name != table["origin"]:
         raise Refused(STRUCTURE, "the name of `vkey` must be the origin")
+    beside = policies.cosigner(table["vkey_ml_dsa"]) if isinstance(table.get("vkey_ml_dsa"), str) else None
+    if "vkey_ml_dsa" in table and (beside is None or beside.kind != policies.ML_DSA_44 or beside.name != table["origin"]):
+        raise Refused(STRUCTURE, "`vkey_ml_dsa` must be a key of ML-DSA-44 of the origin")
     if table["hash"] not in NAMES:
         raise Refused(STRUCTURE, "`hash` must be sha256 or sha3-256")
     recipients = table.get("recipients")
@@ -155,7 +160,7 @@ def log_table(table: dict[str, Any], digest: bytes) -> Config:
     return Config(
         digest, bytes.fromhex(table["id"]), table["origin"], verifier, NAMES[table["hash"]],
         table.get("erasure", "off") == "on", notes.verifier(erasure_key) if erasure_key else None,
-        table.get("common", "off") != "off",
+        table.get("common", "off") != "off", beside,
     )  # fmt: skip
 
 

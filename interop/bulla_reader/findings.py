@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
-NOTICES = {"unsigned-tail", "abandoned", "gap", "index-damaged", "unknown-file"}
+NOTICES = {"unsigned-tail", "unwitnessed-tail", "abandoned", "gap", "index-damaged", "unknown-file"}
 
 
 @dataclass

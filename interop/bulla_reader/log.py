@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional, Union, Union
+from typing import Optional, Union
 
-from . import commitments, config, cose, notes, segments, tiles, trees
+from . import commitments, config, cose, notes, policies, segments, tiles, trees
 from .commitments import LENGTH, Commitment
 from .config import Config
 from .findings import Finding
@@ -122,6 +122,8 @@ def opened(directory: Path) -> Log:
     if not of.verifier.signed(checkpoint.note):
         log.findings.append(Finding("checkpoint-damaged", "must be signed with the log's own key"))
     else:
+        if of.beside is not None and not signed_beside(of.beside, checkpoint):
+            log.findings.append(Finding("checkpoint-damaged", "must be signed with the log's own key of ML-DSA-44"))
         judge_cose(log, read_cose(directory))
     for place, segment in enumerate(found):
         bound = found[place + 1].first if place + 1 < len(found) else None
@@ -160,6 +162,13 @@ def judge_cose(log: Log, read: Union[None, Refused, tuple[cose.Head, bytes]]) ->
             raise Refused("checkpoint.cose", "must be of the log's own tree", (known, root))
     except Refused as refused:
         log.findings.append(Finding("cose-mismatch", str(refused)))
+
+
+def signed_beside(key: policies.Cosigner, checkpoint: notes.Checkpoint) -> bool:
+    try:
+        return key.time(checkpoint) is not None
+    except Refused:
+        return False
 
 
 def find_segments(directory: Path) -> list[Segment]:

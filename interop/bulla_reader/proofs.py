@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
-from . import columns, commitments, cose, events, notes, records, rows, trees, units
+from . import columns, commitments, cose, events, notes, policies, records, rows, trees, units
 from .commitments import Commitment
 from .cursor import Cursor
 from .hashes import sha256
@@ -102,9 +102,11 @@ class Lines:
         return found
 
 
-def read(data: bytes, key: Optional[notes.Verifier]) -> Proof:
-    """A proof that holds: by itself, and with a key by its signature. Refuses any other file."""
+def read(data: bytes, key: Optional[notes.Verifier], policy: Optional[policies.Policy] = None) -> Proof:
+    """A proof that holds: by itself, with a key by its signature, with a policy by that. Refuses any other file."""
     if data.startswith(RECEIPT):
+        if policy is not None:
+            raise AnotherFile("proof", "must be no receipt, which no witness cosigns, where a policy judges it")
         return receipt(data, key)
     if not data.startswith(tuple(f"{kind}\n".encode() for kind in (SINGLE, MANY, GROWTH, EVENT))):
         raise AnotherFile("proof", "the first line must be that of a kind of proof")
@@ -125,6 +127,10 @@ def read(data: bytes, key: Optional[notes.Verifier]) -> Proof:
         for it in [proof.checkpoint] + ([proof.old] if isinstance(proof, GrowthProof) else []):
             assert it is not None
             check_signature(it, key)
+    if policy is not None:
+        policy.check(proof.checkpoint)
+        if isinstance(proof, GrowthProof):
+            policy.check_log(proof.old)
     return proof
 
 

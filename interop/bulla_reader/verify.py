@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Callable, Optional, Sequence
 
-from . import age, blocks, commitments, grants, history, index, log, notes, seals, tiles, trees, vault
+from . import age, blocks, commitments, grants, history, index, log, notes, policies, seals, tiles, trees, vault
 from .findings import Finding, joined
 from .hashes import sha256
 from .history import History
@@ -29,6 +29,7 @@ class Hand:
     vault: Optional[Path] = None
     grant: Optional[bytes] = None
     erasure_keys: Sequence[notes.Verifier] = ()
+    policy: Optional[policies.Policy] = None
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Report:
     signed_time: Optional[int] = None
     findings: list[Finding] = field(default_factory=list)
     checked: list[str] = field(default_factory=lambda: ["public"])
+    witnessed: Optional[dict[str, Any]] = None
 
     @property
     def ok(self) -> bool:
@@ -62,6 +64,7 @@ class Report:
             "root": base64.b64encode(self.root).decode(),
             "pending": 0,
             "signed_time": seconds_text(self.signed_time) if self.signed_time is not None else None,
+            "witnessed": self.witnessed,
             "pin": None,
             "findings": [it.as_json() for it in joined(self.findings)],
         }
@@ -93,6 +96,8 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
         report.anchored = hand.key.name == of.checkpoint.origin and hand.key.signed(of.checkpoint.note)
         if not report.anchored:
             of.find("key-mismatch", "the checkpoint is not signed by the key that was given")
+    if hand.policy is not None:
+        check_policy(of, hand.policy, report)
     past = history.followed(of, hand.erasure_keys)
     report.signed_time = past.signed_time
     for frame in of.frames:
@@ -257,6 +262,59 @@ def check_blocks(past: History, hand: Hand, report: Report, each: Optional[Each]
             report.erased += sum(it.withheld == "erased" for it in block.rows)
         if each is not None:
             each(block)
+
+
+def check_policy(of: log.Log, policy: policies.Policy, report: Report) -> None:
+    """Whether the log is one that the policy names, and witnessed as it asks for, as far as that goes."""
+    if policy.logs:
+        try:
+            policy.check_log(of.checkpoint)
+            report.anchored = True
+        except Refused as refused:
+            of.find("key-mismatch", str(refused))
+    seen = of.checkpoint
+    try:
+        if not policy.is_met(seen):
+            seen = kept(of, policy)
+    except policies.WrongSignature as wrong:
+        of.find("cosignature-invalid", str(wrong))
+        return
+    except (Refused, FileNotFoundError) as refused:
+        of.find("unwitnessed", str(refused))
+        return
+    if seen.size > of.size:
+        of.find("witness-mismatch", "the log ends before what its witnesses have seen")
+        return
+    leaves = [of.leaf(number) for number in range(min(seen.size, len(of.commitments)))]
+    known = [leaf for leaf in leaves if leaf is not None]
+    # Of a log that is damaged before that more is told.
+    if len(known) == seen.size and trees.root(known) != seen.root:
+        found = Finding("witness-mismatch", "the witnesses have seen other frames", frame=0, last_frame=seen.size - 1)
+        of.findings.append(found)
+    elif seen.size < of.size:
+        found = Finding("unwitnessed-tail", "not witnessed yet", frame=seen.size, last_frame=of.size - 1)
+        of.findings.append(found)
+    witnesses = [
+        {"name": name, "cosigned": time is not None, "time": seconds_text(time) if time else None}
+        for name, time in ((name, key.time(seen)) for name, key in policy.witnesses.items())
+    ]
+    report.witnessed = {"frames": seen.size, "witnesses": witnesses}
+
+
+def kept(of: log.Log, policy: policies.Policy) -> notes.Checkpoint:
+    """The checkpoint that is kept because its witnesses have cosigned it."""
+    try:
+        data = log.read_small(of.directory / "checkpoint.witnessed")
+        found = notes.checkpoint(notes.text_of(data, "checkpoint"))
+        if found.origin != of.config.origin or not of.config.verifier.signed(found.note):
+            raise Refused("checkpoint.witnessed", "must be signed with the log's own key")
+        if policy.logs:
+            policy.check_log(found)
+        if not policy.is_met(found):
+            raise Refused("checkpoint.witnessed", "must be cosigned as the policy asks for")
+    except policies.WrongSignature as wrong:
+        raise Refused("checkpoint.witnessed", str(wrong)) from None
+    return found
 
 
 def report_unknown(of: Log) -> None:

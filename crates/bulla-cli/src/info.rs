@@ -72,6 +72,9 @@ impl Info {
 struct Facts {
     origin: String,
     vkey: String,
+    /// Absent without a key of ML-DSA-44.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vkey_ml_dsa: Option<String>,
     id: String,
     hash: String,
     recipients: Vec<String>,
@@ -155,6 +158,7 @@ impl From<bulla::Info> for Facts {
         Facts {
             origin: info.origin,
             vkey: info.vkey.to_string(),
+            vkey_ml_dsa: info.vkey_ml_dsa.as_ref().map(ToString::to_string),
             id: info.id.to_string(),
             hash: info.hash,
             recipients: info.recipients,
@@ -197,6 +201,7 @@ impl Facts {
             ("id", self.id.clone()),
             ("hash", self.hash.clone()),
         ];
+        lines.extend(self.vkey_ml_dsa.iter().map(|key| ("ML-DSA-44", key.clone())));
         lines.extend(self.recipients.iter().map(|recipient| ("recipient", recipient.clone())));
         let width = self.fields.keys().map(|field| field.len()).max().unwrap_or_default();
         lines.extend(self.fields.iter().map(|(field, rule)| ("field", format!("{field:<width$}  {rule}"))));

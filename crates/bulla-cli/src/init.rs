@@ -69,10 +69,13 @@ pub(crate) struct Init {
     #[arg(long, value_name = "N|off", default_value = "16", value_parser = parse_common)]
     common: Common,
 
-    /// Have the writer sign at least so often, also where nothing is appended (1 s to 24 h):
-    /// by that `bulla verify --newer-than` tells a copy that has ceased to follow
+    /// How often the writer signs at least (1 s to 24 h), for `--newer-than`
     #[arg(long, value_name = "T", value_parser = bulla::parse_age)]
     heartbeat: Option<Duration>,
+
+    /// Sign checkpoints with ML-DSA-44 too; that never changes
+    #[arg(long)]
+    ml_dsa: bool,
 
     /// The public key of whoever orders erasures, or a file that holds it; without it a key
     /// for that is made, in the key directory
@@ -120,7 +123,8 @@ impl Init {
         let mut init = bulla::Init::default()
             .erasure(matches!(self.erasure, OnOff::On))
             .common(self.common.0)
-            .hash(self.hash);
+            .hash(self.hash)
+            .ml_dsa(self.ml_dsa);
         if let Some(key) = self.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()? {
             if matches!(self.erasure, OnOff::Off) {
                 return Err(Failure::usage(
@@ -204,6 +208,9 @@ struct Made {
     id: String,
     origin: String,
     vkey: String,
+    /// Absent without a key of ML-DSA-44.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vkey_ml_dsa: Option<String>,
     seal_key: PathBuf,
     erasure: bool,
     /// Absent where a public key for that was given, and without erasure.
@@ -225,6 +232,7 @@ impl Made {
             id: created.id.to_string(),
             origin: created.origin.clone(),
             vkey: created.verifier_key.to_string(),
+            vkey_ml_dsa: created.ml_dsa_key.as_ref().map(ToString::to_string),
             seal_key: keys.join(files::SEAL_KEY),
             erasure,
             erasure_key: created.made_erasure_key.then(|| keys.join(files::ERASURE_KEY)),
@@ -243,6 +251,11 @@ impl Made {
             "Made the log {directory} of origin {origin}, and its keys in {keys}.\n\n\
              Its public key. Keep it where the log is not; `bulla verify --key` takes it:\n\n  {vkey}\n\n"
         );
+        if self.vkey_ml_dsa.is_some() {
+            text += &format!(
+                "Its key of ML-DSA-44, which `--key` takes too, `bulla info {directory}` shows.\n\n"
+            );
+        }
         // Writing to a `String` cannot fail.
         let _ = match identity {
             Some(identity) => write!(

@@ -22,12 +22,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Begins with what comes next; --entries N.. or --from begin earlier. A line with \"pending\":true is
-of an entry that no signed checkpoint covers yet, which a crash of the writing host can still take.
-Ends by itself with --entries A..B, once a checkpoint covers entry B; and with --to T, from two
-seconds after T on, as soon as one covers every committed entry from before T. With --policy
-a checkpoint covers entries once it is witnessed.
+of an entry that no signed checkpoint covers yet (with --policy: no witnessed one), which a crash
+can still take. Ends by itself with --entries A..B, once a checkpoint covers entry B; and with
+--to T, from two seconds after T on, as soon as one covers every committed entry from before T.
 Ends with exit 5 where it would have to read an epoch that the identity does not open, or where the
-vault is taken away; with 1, at its end or interrupted, where keys of entries that may match are lost.
+vault is taken away; with 1, at its end or interrupted, where keys that may match are lost.
 
 Example:
   bulla tail audit --operation delete --from 2026-01-01")]

@@ -15,7 +15,7 @@ pub(crate) struct Whose {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
-    /// A policy (C2SP tlog-policy) of which logs and how many witnesses are believed; --key goes before its logs
+    /// A policy of logs and witnesses that are believed (C2SP tlog-policy)
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }

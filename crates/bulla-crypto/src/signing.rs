@@ -1,5 +1,6 @@
 //! The log's Ed25519 signing key, kept as the Go `note` package's text: `PRIVATE+KEY+<name>+<id>+<base64>`.
 
+use crate::ml_dsa::MlDsaSigningKey;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bulla_proof::checkpoint::VerifierKey;
@@ -11,6 +12,8 @@ use zeroize::Zeroizing;
 pub struct SigningKey {
     key: ed25519_dalek::SigningKey,
     verifier: VerifierKey,
+    /// The log's other key, which signs its checkpoints too.
+    beside: Option<Box<MlDsaSigningKey>>,
 }
 
 impl SigningKey {
@@ -23,8 +26,19 @@ impl SigningKey {
         let verifier = VerifierKey::new(name, key.verifying_key().to_bytes());
         Ok(SigningKey {
             key,
+            beside: None,
             verifier: verifier.map_err(|error| Error::invalid(format!("origin `{name}`: {error}")))?,
         })
+    }
+
+    /// The same with another key beside it.
+    pub fn with_ml_dsa(self, beside: MlDsaSigningKey) -> Self {
+        SigningKey { beside: Some(Box::new(beside)), ..self }
+    }
+
+    /// The key of ML-DSA-44 that signs beside it, where there is one.
+    pub fn ml_dsa(&self) -> Option<&MlDsaSigningKey> {
+        self.beside.as_deref()
     }
 
     /// The public half.

@@ -295,6 +295,7 @@ fn each_member_of_the_document_is_printed_by_some_command() {
     look_at_what_is_read(&mut seen, &place);
     look_at_a_pin(&mut seen);
     look_at_a_mirror(&mut seen);
+    look_at_a_policy(&mut seen);
     let new_key = look_at_erasures(&mut seen, &place, log["id"].as_str().unwrap());
     look_at_changes_that_are_amiss(&mut seen, &place, &new_key);
     look_at_pseudonyms(&mut seen);
@@ -329,6 +330,50 @@ fn look_at_a_pin(seen: &mut Seen) {
 fn look_at_a_mirror(seen: &mut Seen) {
     let place = Place::new();
     seen.run(&place, "mirror", &[&path(&place, "copy"), "--once"]).exits(exit::DONE);
+}
+
+/// Of a log with two keys, either of which says whose it is.
+fn look_at_a_policy(seen: &mut Seen) {
+    let place = Place::empty();
+    let made =
+        seen.run(&place, "init", &["--ml-dsa", "--origin", "example.com/log"]).exits(exit::DONE).json();
+    let known = seen.run(&place, "info", &[]).exits(exit::DONE).json();
+    seen.run_with(&place, "append", &[], b"{\"operation\":\"read\"}\n").exits(exit::DONE);
+    for name in ["vkey", "vkey_ml_dsa"] {
+        assert_eq!(made[name], known[name]);
+        let key = made[name].as_str().unwrap();
+        let verified = seen.run(&place, "verify", &["--key", key]).exits(exit::DONE).json();
+        assert_eq!(verified["anchored"], true);
+        let policy = place.write("policy", format!("log {key}\nquorum none\n").as_bytes());
+        let verified = place.run("verify", &["--json", "--policy", &policy]).exits(exit::DONE);
+        assert_eq!(verified.json()["anchored"], true);
+    }
+    // Another log's key of the same name is not this one's.
+    let other = Place::empty();
+    let other =
+        other.run("init", &["--json", "--ml-dsa", "--origin", "example.com/log"]).exits(exit::DONE).json();
+    let key = other["vkey_ml_dsa"].as_str().unwrap();
+    let ran = place.run("verify", &["--json", "--key", key]).exits(exit::VIOLATION).json();
+    assert_eq!(ran["findings"][0]["kind"], "key-mismatch");
+
+    let vectors = include_str!("../../../../vectors/witness/cosignatures.json");
+    let witness = serde_json::from_str::<Value>(vectors).unwrap()[0]["vkey"].as_str().unwrap().to_owned();
+    let policy = |quorum: &str| {
+        let text = format!("witness W {witness}\nquorum {quorum}\n");
+        place.write("policy", text.as_bytes())
+    };
+    let key = made["vkey"].as_str().unwrap();
+    let ran =
+        seen.run(&place, "verify", &["--policy", &policy("none"), "--key", key]).exits(exit::DONE).json();
+    assert_eq!(ran["witnessed"]["witnesses"], json!([{"name": "W", "cosigned": false, "time": null}]));
+    let ran =
+        seen.run(&place, "verify", &["--policy", &policy("W"), "--key", key]).exits(exit::VIOLATION).json();
+    assert_eq!((&ran["findings"][0]["kind"], &ran["witnessed"]), (&json!("unwitnessed"), &Value::Null));
+    // Whose it is, a policy without a log does not say; and what is none is told by its line.
+    let ran = place.run("verify", &["--policy", &policy("none")]).exits(exit::USAGE);
+    assert!(ran.err.contains("names no log"), "{ran:?}");
+    let ran = place.run("verify", &["--policy", &policy("V")]).exits(exit::USAGE);
+    assert!(ran.err.contains("line 2: there is no witness or group `V` above"), "{ran:?}");
 }
 
 fn look_at_what_is_appended(seen: &mut Seen, place: &Place) {

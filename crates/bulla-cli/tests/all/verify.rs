@@ -61,7 +61,8 @@ fn json_has_the_keys_of_the_contract_and_no_others() {
             "pin",
             "root",
             "signed_time",
-            "tree_size"
+            "tree_size",
+            "witnessed"
         ]
     );
     let signed = report["signed_time"].as_str().unwrap();

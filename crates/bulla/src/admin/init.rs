@@ -11,9 +11,11 @@ use crate::keys::seal_state::SealState;
 use crate::keys::vault::create_vault;
 use crate::write::checkpoint;
 use bulla_crypto::environment::{Environment, Random};
+use bulla_crypto::ml_dsa::MlDsaSigningKey;
 use bulla_crypto::seal_chain::{SealChain, render_seal_key};
 use bulla_crypto::signing::SigningKey;
 use bulla_crypto::{identities, plugin, recipients};
+use bulla_proof::LogKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
@@ -42,6 +44,7 @@ pub struct Init {
     fields: Vec<(String, String)>,
     erasure: bool,
     erasure_key: Option<VerifierKey>,
+    ml_dsa: bool,
     common: Option<u32>,
     heartbeat: Option<Duration>,
     extra: Vec<(String, String)>,
@@ -57,6 +60,8 @@ pub struct Created {
     pub origin: String,
     /// The key that its checkpoints verify with.
     pub verifier_key: VerifierKey,
+    /// The key of ML-DSA-44 that they verify with too: see [`Init::ml_dsa`].
+    pub ml_dsa_key: Option<LogKey>,
     /// Whether an identity was made, because no recipient was given: it lies in the key directory.
     pub made_identity: bool,
     /// The key that orders to erase have to be signed with, of a log with erasure.
@@ -77,6 +82,7 @@ impl Default for Init {
             fields: Vec::new(),
             erasure: true,
             erasure_key: None,
+            ml_dsa: false,
             common: Some(config::DEFAULT_COMMON),
             heartbeat: None,
             extra: Vec::new(),
@@ -120,6 +126,12 @@ impl Init {
     /// The key that orders to erase have to be signed with. Without one, it is made in the key directory.
     pub fn erasure_key(mut self, key: VerifierKey) -> Self {
         self.erasure_key = Some(key);
+        self
+    }
+
+    /// Whether checkpoints are signed with ML-DSA-44 (FIPS 204) too, beside Ed25519 (default: no). A log never changes in this.
+    pub fn ml_dsa(mut self, ml_dsa: bool) -> Self {
+        self.ml_dsa = ml_dsa;
         self
     }
 
@@ -173,6 +185,13 @@ impl Init {
         let id = LogId(random(&*environment.random)?);
         let origin = self.origin.unwrap_or_else(|| config::default_origin(id));
         let signing = SigningKey::from_seed(&origin, &Zeroizing::new(random(&*environment.random)?))?;
+        let signing = match self.ml_dsa {
+            true => {
+                let seed = Zeroizing::new(random(&*environment.random)?);
+                signing.with_ml_dsa(MlDsaSigningKey::from_seed(&origin, &seed)?)
+            }
+            false => signing,
+        };
         let fields = rules(&self.fields)?;
         self.heartbeat.map_or(Ok(()), config::check_heartbeat)?;
         self.common.map_or(Ok(None), |groups| config::parse_common(&groups.to_string()))?;
@@ -214,6 +233,8 @@ impl Init {
         let erasure = erasure_key.as_ref().map(|key| (key, self.common));
         let text = config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure)?;
         let text = config::edit::set_heartbeat(&text, self.heartbeat)?;
+        let ml_dsa = signing.ml_dsa().map(|key| ("vkey_ml_dsa".to_owned(), key.verifier().to_string()));
+        let text = config::edit::add_extra(&text, &ml_dsa.into_iter().collect::<Vec<_>>())?;
         let text = config::edit::add_extra(&text, &self.extra)?;
         let (config, _) = config::parse(text.as_bytes())?;
         config.erasure_key.as_ref().map_or(Ok(()), |key| config.check_erasure_key(key))?;
@@ -223,6 +244,9 @@ impl Init {
         }
         let state = Zeroizing::new(random(&*environment.random)?);
         write(keys, files::SIGNING, signing.render().as_bytes())?;
+        if let Some(key) = signing.ml_dsa() {
+            write(keys, files::SIGNING_ML_DSA, key.render().as_bytes())?;
+        }
         write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;
         if fields.pseudonymise() {
             PseudonymKey::make_where_missing(&config, keys, environment)?;
@@ -232,7 +256,7 @@ impl Init {
         SealState { log: id, terms, chain, root, subjects: 0, followed: 0, holds: 0 }.save(keys)?;
 
         prepare(log, &DIRECTORIES)?;
-        write(log, CHECKPOINT, checkpoint::signed_note(&origin, 0, root, &signing).as_bytes())?;
+        write(log, CHECKPOINT, checkpoint::signed_note(&origin, 0, root, &signing)?.as_bytes())?;
         write(log, COSE_CHECKPOINT, &checkpoint::signed_as_cose(&origin, TreeHead::empty(), &signing))?;
         // This file comes last: with it the directory is a log.
         write(log, config::FILE, text.as_bytes())?;
@@ -243,6 +267,7 @@ impl Init {
             id,
             origin,
             verifier_key: config.verifier_key,
+            ml_dsa_key: config.ml_dsa_key,
             made_identity,
             erasure_key,
             made_erasure_key,

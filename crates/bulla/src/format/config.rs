@@ -12,6 +12,7 @@ use crate::format::files;
 use crate::format::options::{Options, SettingPlace, format_age, no_duration, parse_duration};
 use crate::format::segment;
 use crate::format::toml_value::{array, quote};
+use bulla_proof::LogKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, HashId, sha256};
@@ -48,6 +49,8 @@ pub struct LogConfig {
     pub origin: String,
     /// The key that its checkpoints are signed with.
     pub verifier_key: VerifierKey,
+    /// The key of ML-DSA-44 that they are signed with too, where the log was made with one.
+    pub ml_dsa_key: Option<LogKey>,
     /// The hash of units and block roots.
     pub hash: HashId,
     /// age recipients that epoch keys are wrapped to.
@@ -92,6 +95,7 @@ struct LogTable {
     erasure_key: Option<String>,
     common: Option<Common>,
     heartbeat: Option<String>,
+    vkey_ml_dsa: Option<String>,
     #[serde(flatten)]
     extra: BTreeMap<String, toml::Value>,
 }
@@ -272,6 +276,13 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     if verifier_key.name() != table.origin {
         return Err(Error::invalid("`vkey` is not of this `origin`"));
     }
+    let ml_dsa_key = table.vkey_ml_dsa.map(|key| key.parse::<LogKey>()).transpose();
+    let ml_dsa_key = ml_dsa_key.map_err(|error| Error::invalid(format!("`vkey_ml_dsa`: {error}")))?;
+    if let Some(key) = &ml_dsa_key
+        && !matches!(key, LogKey::MlDsa44(key) if key.name() == table.origin)
+    {
+        return Err(Error::invalid("`vkey_ml_dsa` is no key of ML-DSA-44 of this `origin`"));
+    }
     if table.recipients.is_empty() {
         return Err(Error::invalid("`recipients` is empty: nobody could read the log"));
     }
@@ -300,6 +311,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         id: LogId::parse(&table.id).ok_or_else(|| Error::invalid("`id` is not 32 hexadecimal digits"))?,
         origin: table.origin,
         verifier_key,
+        ml_dsa_key,
         hash: HashId::from_name(&table.hash)
             .ok_or_else(|| Error::invalid(format!("`hash` is `{}`, not sha256 or sha3-256", table.hash)))?,
         recipients: table.recipients,

@@ -10,6 +10,8 @@ use std::io;
 
 /// The Ed25519 signing key.
 pub const SIGNING: &str = "signing.key";
+/// The ML-DSA-44 signing key, of a log that signs with one too.
+pub const SIGNING_ML_DSA: &str = "signing-ml-dsa.key";
 /// The seal chain's current state.
 pub const SEAL_STATE: &str = "seal.state";
 /// The seal chain's first state, which belongs elsewhere.

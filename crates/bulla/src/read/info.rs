@@ -6,6 +6,7 @@ use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree::Chunk;
 use crate::scan::unsigned::unsigned;
+use bulla_proof::LogKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::Hash;
@@ -24,6 +25,8 @@ pub struct Info {
     pub origin: String,
     /// The key that they are signed with.
     pub vkey: VerifierKey,
+    /// Its key of ML-DSA-44, where its checkpoints are signed with one too.
+    pub vkey_ml_dsa: Option<LogKey>,
     /// The log's id.
     pub id: LogId,
     /// The hash of units and block roots.
@@ -93,6 +96,7 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
     Ok(Info {
         origin: config.origin,
         vkey: config.verifier_key,
+        vkey_ml_dsa: config.ml_dsa_key,
         id: config.id,
         hash: config.hash.name().to_owned(),
         recipients: config.recipients,

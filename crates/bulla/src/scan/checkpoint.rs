@@ -70,6 +70,8 @@ pub(crate) fn read_checkpoint(
         damaged(format!("{name} is of `{}`, not of `{}`", parsed.origin, config.origin));
     } else if let Err(error) = note.verify(&config.verifier_key) {
         damaged(format!("{name} is not signed by the log's key: {error}"));
+    } else if let Some(Err(error)) = config.ml_dsa_key.as_ref().map(|key| key.verify(&note)) {
+        damaged(format!("{name} is not signed by the log's key of ML-DSA-44: {error}"));
     }
     let anchored = trust.is_signed(&note, &parsed, findings);
     let witnessed = trust.witnessed(config, (&note, &parsed), kept.as_deref(), findings);

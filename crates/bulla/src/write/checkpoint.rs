@@ -128,7 +128,7 @@ impl Checkpointer {
         }
         let (log, followed) = (self.config.id, self.followed);
         SealState { log, terms, chain, root, subjects, followed, holds }.save(&*self.keys)?;
-        let note = signed_note(&self.config.origin, size, root, &self.signing);
+        let note = signed_note(&self.config.origin, size, root, &self.signing)?;
         if let Some(pin) = &mut self.pin {
             pin.advance((&*self.log, &self.config.verifier_key), head, &note)?;
         }
@@ -160,10 +160,17 @@ impl Checkpointer {
     }
 }
 
-/// A checkpoint as a signed note.
-pub(crate) fn signed_note(origin: &str, size: u64, root: Hash, key: &SigningKey) -> String {
+/// A checkpoint as a note, signed with each key that the log has.
+///
+/// # Errors
+/// `Unavailable` where the system has no randomness that ML-DSA-44 signs with.
+pub(crate) fn signed_note(origin: &str, size: u64, root: Hash, key: &SigningKey) -> Result<String> {
     let checkpoint = Checkpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() };
-    sign_checkpoint(&checkpoint, key.verifier(), |text| key.sign(text))
+    let note = sign_checkpoint(&checkpoint, key.verifier(), |text| key.sign(text));
+    Ok(match key.ml_dsa() {
+        Some(beside) => note + &beside.sign(&checkpoint.body())?,
+        None => note,
+    })
 }
 
 /// The same as COSE: the file's content.

@@ -34,6 +34,7 @@ pub(super) const KEYS: Contents = Contents {
     files: &[
         files::SEAL_STATE,
         files::SIGNING,
+        files::SIGNING_ML_DSA,
         files::SEAL_KEY,
         files::PSEUDONYM,
         files::ERASURE_KEY,

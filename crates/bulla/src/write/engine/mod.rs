@@ -39,7 +39,9 @@ use crate::write::recover::Recovery;
 use crate::write::stage::queue::{Bounds, StagingQueue};
 use crate::write::telemetry::Meter;
 use bulla_crypto::environment::Environment;
+use bulla_crypto::ml_dsa::MlDsaSigningKey;
 use bulla_crypto::signing::SigningKey;
+use bulla_proof::LogKey;
 use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
@@ -480,23 +482,35 @@ pub fn refuse_other_keys(keys: &dyn Store, config: &LogConfig) -> Result<()> {
 /// # Errors
 /// `NoKey` where it is missing, `Refused` where it is another log's; else where it is damaged or cannot be read.
 pub(crate) fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {
-    let bytes = keys::files::read_secret(keys, keys::files::SIGNING, 4096);
-    let bytes =
-        keys::files::or_missing(keys, keys::files::SIGNING, bytes).map_err(|error| match error.kind() {
-            ErrorKind::NoKey => {
-                let message =
-                    format!("{error}; where there is none, nobody can go on with this log: begin a new one");
-                Error::new(ErrorKind::NoKey, message)
-            }
-            _ => error,
-        });
-    let bytes = zeroize::Zeroizing::new(bytes?);
-    let damaged = |why: &dyn std::fmt::Display| keys::files::damaged(keys, keys::files::SIGNING, why);
-    let text = std::str::from_utf8(&bytes).map_err(|_| damaged(&"it is not text"))?;
-    let key = SigningKey::parse(text).map_err(|error| damaged(&error))?;
+    let key = load_key(keys, keys::files::SIGNING, SigningKey::parse)?;
+    let other = |name: &str| {
+        let name = keys.describe(name);
+        Error::new(ErrorKind::Refused, format!("{name} is not the key of `{}`", config.origin))
+    };
     if *key.verifier() != config.verifier_key {
-        let name = keys.describe(keys::files::SIGNING);
-        return Err(Error::new(ErrorKind::Refused, format!("{name} is not the key of `{}`", config.origin)));
+        return Err(other(keys::files::SIGNING));
     }
-    Ok(key)
+    let Some(LogKey::MlDsa44(known)) = &config.ml_dsa_key else { return Ok(key) };
+    let beside = load_key(keys, keys::files::SIGNING_ML_DSA, MlDsaSigningKey::parse)?;
+    match beside.verifier() == known {
+        true => Ok(key.with_ml_dsa(beside)),
+        false => Err(other(keys::files::SIGNING_ML_DSA)),
+    }
+}
+
+/// Reads a key from its file.
+fn load_key<Key>(keys: &dyn Store, name: &str, parse: impl FnOnce(&str) -> Result<Key>) -> Result<Key> {
+    let bytes = keys::files::read_secret(keys, name, 4096);
+    let bytes = keys::files::or_missing(keys, name, bytes).map_err(|error| match error.kind() {
+        ErrorKind::NoKey => {
+            let message =
+                format!("{error}; where there is none, nobody can go on with this log: begin a new one");
+            Error::new(ErrorKind::NoKey, message)
+        }
+        _ => error,
+    });
+    let bytes = zeroize::Zeroizing::new(bytes?);
+    let damaged = |why: &dyn std::fmt::Display| keys::files::damaged(keys, name, why);
+    let text = std::str::from_utf8(&bytes).map_err(|_| damaged(&"it is not text"))?;
+    parse(text).map_err(|error| damaged(&error))
 }

@@ -124,7 +124,7 @@ impl PinAtHand {
         signed: TreeHead,
     ) -> Result<KeptPin> {
         if self.head.is_none() {
-            self.pin.make(signed_note(&config.origin, signed.size, signed.root, signing).as_bytes())?;
+            self.pin.make(signed_note(&config.origin, signed.size, signed.root, signing)?.as_bytes())?;
         }
         if !self.remembered {
             let _lock = log.lock(config::LOCK).map_err(|error| match error.kind() {

@@ -1,0 +1,129 @@
+//! The log's ML-DSA-44 signing key (FIPS 204), which signs checkpoints beside the Ed25519 one: C2SP tlog-checkpoint and
+//! tlog-cosignature. Kept as the same kind of text, `PRIVATE+KEY+<name>+<id>+<base64 of 0x06 and the seed of 32 bytes>`.
+
+use aws_lc_rs::signature::{KeyPair as _, ML_DSA_44_SIGNING, PqdsaKeyPair};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bulla_proof::CosignerKey;
+use bulla_proof::cosignature::{ML_DSA_44_PUBLIC_KEY, ML_DSA_44_SIGNATURE};
+use bulla_store::{Error, Result};
+use zeroize::Zeroizing;
+
+/// The signature type of C2SP signed-note.
+const TYPE: u8 = 0x06;
+
+/// Signs checkpoints with ML-DSA-44.
+pub struct MlDsaSigningKey {
+    pair: PqdsaKeyPair,
+    seed: Zeroizing<[u8; 32]>,
+    verifier: CosignerKey,
+}
+
+impl MlDsaSigningKey {
+    /// A key from its 32-byte seed (FIPS 204, ξ).
+    ///
+    /// # Errors
+    /// `Invalid` where `name` cannot name such a key: it may have 255 bytes.
+    pub fn from_seed(name: &str, seed: &[u8; 32]) -> Result<Self> {
+        let none = |why: &str| Error::invalid(format!("a key of ML-DSA-44 named `{name}`: {why}"));
+        let pair =
+            PqdsaKeyPair::from_seed(&ML_DSA_44_SIGNING, seed).map_err(|_| none("the seed makes none"))?;
+        let public: [u8; ML_DSA_44_PUBLIC_KEY] =
+            pair.public_key().as_ref().try_into().map_err(|_| none("its public half has another length"))?;
+        let verifier = CosignerKey::ml_dsa_44(name, &public).map_err(|error| none(&error.to_string()))?;
+        Ok(MlDsaSigningKey { pair, seed: Zeroizing::new(*seed), verifier })
+    }
+
+    /// The public half.
+    pub fn verifier(&self) -> &CosignerKey {
+        &self.verifier
+    }
+
+    /// The signature line, with its newline, under the checkpoint whose text is `text`, without a time: a log says of its own
+    /// tree only that it goes on from all that it signed.
+    ///
+    /// # Errors
+    /// `Invalid` where it is none that can be signed, `Unavailable` where the system has no randomness.
+    pub fn sign(&self, text: &str) -> Result<String> {
+        let message =
+            self.verifier.message(text, 0).map_err(|error| Error::invalid(format!("signing: {error}")))?;
+        let mut signature = [0; ML_DSA_44_SIGNATURE];
+        let signed = self.pair.sign(&message, &mut signature);
+        signed.map_err(|_| Error::unavailable("signing a checkpoint with ML-DSA-44 failed"))?;
+        Ok(self.verifier.signature_line(0, &signature))
+    }
+
+    /// The text of a key file.
+    pub fn render(&self) -> Zeroizing<String> {
+        let mut data = Zeroizing::new(vec![TYPE]);
+        data.extend_from_slice(&*self.seed);
+        let data = Zeroizing::new(BASE64_STANDARD.encode(&*data));
+        let (name, id) = (self.verifier.name(), self.verifier.key_id());
+        Zeroizing::new(format!("PRIVATE+KEY+{name}+{id:08x}+{}\n", data.as_str()))
+    }
+
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// `Invalid` where it is not one.
+    pub fn parse(text: &str) -> Result<Self> {
+        let malformed = || Error::invalid("it is not a signing key of ML-DSA-44 (PRIVATE+KEY+name+id+key)");
+        let rest = text.trim_end().strip_prefix("PRIVATE+KEY+").ok_or_else(malformed)?;
+        let mut parts = rest.splitn(3, '+');
+        let (Some(name), Some(id), Some(data)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(malformed());
+        };
+        let data = Zeroizing::new(BASE64_STANDARD.decode(data).map_err(|_| malformed())?);
+        let [TYPE, seed @ ..] = data.as_slice() else { return Err(malformed()) };
+        let seed = Zeroizing::new(<[u8; 32]>::try_from(seed).map_err(|_| malformed())?);
+        let key = MlDsaSigningKey::from_seed(name, &seed)?;
+        if format!("{:08x}", key.verifier.key_id()) != id {
+            return Err(Error::invalid("its key id does not belong to its key"));
+        }
+        Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulla_proof::{LogKey, SignedNote};
+
+    const TEXT: &str = "example.com/log\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n";
+
+    /// One implementation signs, another one verifies.
+    #[test]
+    fn what_it_signs_verifies() {
+        let key = MlDsaSigningKey::from_seed("example.com/log", &[3; 32]).unwrap();
+        let note = format!("{TEXT}\n{}", key.sign(TEXT).unwrap());
+        let verifier: LogKey = key.verifier().to_string().parse().unwrap();
+        assert_eq!(verifier.verify(&SignedNote::parse(note.as_bytes()).unwrap()), Ok(()));
+        assert!(key.sign("no checkpoint\n").is_err());
+    }
+
+    /// The public key is the one that OpenSSL has of the same seed: `vectors/witness/cosignatures.json`.
+    #[test]
+    fn its_public_key_is_that_of_the_vectors() {
+        let key = MlDsaSigningKey::from_seed("example.com/log", &[3; 32]).unwrap();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/witness/cosignatures.json");
+        let vectors = std::fs::read_to_string(path).unwrap();
+        assert!(vectors.contains(&key.verifier().to_string()));
+    }
+
+    #[test]
+    fn a_key_file_is_read_as_it_was_written() {
+        let key = MlDsaSigningKey::from_seed("example.com/log", &[3; 32]).unwrap();
+        let text = key.render();
+        assert_eq!(MlDsaSigningKey::parse(&text).unwrap().verifier(), key.verifier());
+        for wrong in [
+            text.replace("PRIVATE", "PUBLIC"),
+            text.replace("example.com/log", "example.com/lag"),
+            text.replace("+Bg", "+AQ"),
+            text[..text.len() - 6].to_owned(),
+        ] {
+            assert!(MlDsaSigningKey::parse(&wrong).is_err(), "{}", wrong.len());
+        }
+        assert!(MlDsaSigningKey::from_seed(&"a".repeat(256), &[3; 32]).is_err());
+        assert!(MlDsaSigningKey::from_seed("a b", &[3; 32]).is_err());
+    }
+}
