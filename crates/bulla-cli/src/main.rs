@@ -41,6 +41,8 @@ mod tail;
 mod terminal;
 mod times;
 mod verify;
+mod witness;
+mod witness_policy;
 mod word_order;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -73,6 +75,7 @@ enum Command {
     Grant(grant::Grant),
     Check(check::Check),
     Tail(tail::Tail),
+    Witness(witness::Witness),
     #[cfg(feature = "proxy")]
     Proxy(proxy::Proxy),
     Pseudonym(pseudonym::Pseudonym),
@@ -174,6 +177,7 @@ impl Command {
             Command::Grant(grant) => grant.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
+            Command::Witness(witness) => witness.run(),
             #[cfg(feature = "proxy")]
             Command::Proxy(proxy) => proxy.run(),
             Command::Pseudonym(pseudonym) => pseudonym.run(),

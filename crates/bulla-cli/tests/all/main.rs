@@ -73,4 +73,5 @@ mod unsynced;
 mod verify;
 mod walkthrough;
 mod ways_in;
+mod witness;
 mod word_order;

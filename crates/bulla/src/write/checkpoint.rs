@@ -169,6 +169,15 @@ impl Checkpointer {
         Ok(true)
     }
 
+    /// Gives the published checkpoint of `head` more signature lines: `note` is the same text with those. Where a newer one is
+    /// published, or the file cannot be written, it stays as it is: nothing rests on those lines.
+    pub(crate) fn publish_cosigned(&mut self, head: TreeHead, note: &str) {
+        if head == self.published {
+            // Either the old file is there after a failure, or the new one: both are right.
+            let _ = bulla_store::replace(&*self.log, FILE, note.as_bytes());
+        }
+    }
+
     /// Writes a tile or bundle durably, with the directories above it.
     fn write(&mut self, path: &str, content: &[u8]) -> Result<()> {
         let failed = |path: &str, error| Error::io(format!("writing {}", self.log.describe(path)), error);
