@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy spark vectors setup clean
+.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features size deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy interop-tools spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -69,6 +69,11 @@ style:
 ## The command without Parquet: after a change of its features.
 features:
 	cargo clippy -p bulla-cli --no-default-features --no-deps -- --deny warnings
+
+## How large the library for C is that only appends: after a change of its dependencies or of the release profile.
+size:
+	cargo build --quiet --release --package bulla-c --no-default-features
+	@scripts/size.sh target/release/libbulla_c.so
 
 ## Licences, bans and sources of everything that is linked: after each change of a dependency.
 deny: cargo-deny
@@ -133,13 +138,21 @@ corpus:
 	cd target/corpus && ../debug/examples/append > /dev/null
 	python3 -B fuzz/make_corpus.py target/corpus/audit
 
-## The command and the second reader (interop/), on logs, proofs and columns that are changed at random, so many rounds; then the proxy.
+## The command and the second reader (interop/), on logs, proofs and columns that are changed at random, so many rounds; then other people's
+## tools on logs and proofs; then the proxy.
 ROUNDS ?= 5000
 SEED ?= 1
 interop: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	scripts/record.sh interop .venv/bin/python -B interop/fuzz.py $(BIN) --rounds $(ROUNDS) --seed $(SEED)
+	$(MAKE) interop-tools
 	$(MAKE) interop-proxy
+
+## Logs and proofs under other people's tools: age, tlog-scales, aics-witness, Go's sumdb, Tessera's fsck; all of them, or those named. Needs Go
+## 1.25 or newer, and builds what is in Go into target/interop-tools.
+interop-tools: setup
+	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
+	scripts/record.sh interop-tools .venv/bin/python -B interop/tools/run.py $(BIN) $(SUITES)
 
 ## The proxy under suites and clients of other projects, and before Valkey: all of them, or those named. Needs Debian 12, Go, Node.js and
 ## Maven; what the suites are is installed into target/interop.
@@ -168,6 +181,7 @@ vectors:
 	python3 vectors/proof/make.py
 	python3 vectors/seal/make.py
 	python3 vectors/vault/make.py
+	.venv/bin/python vectors/witness/make.py
 
 setup:
 	@scripts/setup.sh

@@ -337,6 +337,30 @@ def write_records():
     records.ITEMS = usually
 
 
+def write_mirror():
+    """Each message of a mirror's line once, and the configuration that a mirror has for a checkpoint."""
+    path = b"segments/00000000000000000000.seg"
+    number = lambda value: value.to_bytes(8, "little")  # noqa: E731
+    messages = {
+        "hello": b"\x80bulla-mirror\x01\x01example.com/audit+0a1b2c3d+AaBb",
+        "open": b"\x01" + path,
+        "opened": b"\x81" + number(9) + b"checkpoint",
+        "read": b"\x02" + number(1 << 20) + (1 << 20).to_bytes(4, "little") + path,
+        "bytes": b"\x82Bulf",
+        "list": b"\x03segments",
+        "names": b"\x83\x00\x18\x00" + path[9:] + b"\x01\x01\x00a",
+        "wait": b"\x04" + (10_000).to_bytes(4, "little") + bytes(32),
+        "news": b"\x84" + bytes(range(32)),
+        "state": b"\x05\x01\x01" + number(1_700_000_000) + b"".join(map(number, (300, 290, 12, 11, 4096))),
+        "done": b"\x06",
+        "failed": b"\x07\x06the source: violation pin-mismatch",
+        "not-given": b"\x85\x01No such file",
+        "next": b"bulla-next-v1 280\n[log]\nversion = 1\n",
+    }
+    for name, message in messages.items():
+        write("mirror", name, message)
+
+
 def write_grants():
     """What grants hold: nothing; two people and three groups; and a group beyond the tree."""
     head = b"BulG\1" + bytes(range(16)) + (301).to_bytes(8, "little")
@@ -383,6 +407,7 @@ def main():
     write_vault()
     write_records()
     write_grants()
+    write_mirror()
     for index, path in enumerate(sorted((log / "index").glob("*.idx"))):
         write("index", f"log-{index}", path.read_bytes())
     write("checkpoint", "checkpoint", (log / "checkpoint").read_bytes())

@@ -102,7 +102,7 @@ def is_setting(name: str, value: Any) -> bool:
     if wanted == "list":
         return isinstance(value, list) and all(isinstance(it, str) for it in value)
     if wanted == "size":
-        return is_integer(value) or amount(value, SIZES) is not None
+        return is_integer(value) and value < 1 << 64 or amount(value, SIZES) is not None
     if wanted == "time":
         return amount(value, TIMES) is not None
     if wanted == "durability" and isinstance(value, str) and value.startswith("interval"):

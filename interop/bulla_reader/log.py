@@ -6,6 +6,7 @@ the other two say how long the frame is and which entries it has; the signed roo
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional, Union
@@ -18,6 +19,7 @@ from .refused import Refused
 from .segments import FIXED, SEAL, Frame, Segment, Told
 
 MOST_FILE = 1 << 20
+MOST_NEXT = MOST_FILE + 40
 
 
 @dataclass
@@ -76,13 +78,33 @@ def read_small(path: Path) -> bytes:
     return data
 
 
+def arrived(directory: Path) -> Optional[bytes]:
+    """The configuration that counts in the place of bulla.toml: bulla.toml.next, where the checkpoint has the size that it names."""
+    path = directory / "bulla.toml.next"
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        data = file.read(MOST_NEXT + 1)
+    head, newline, text = data.partition(b"\n")
+    named_size = re.fullmatch(rb"bulla-next-v1 (0|[1-9][0-9]{0,19})", head)
+    if len(data) > MOST_NEXT or not newline or named_size is None or int(named_size[1]) >= 1 << 64:
+        raise Refused(path.name, "must be the size of a checkpoint and a configuration")
+    try:
+        checkpoint = notes.checkpoint(notes.text_of(read_small(directory / "checkpoint"), "checkpoint"))
+    except (Refused, FileNotFoundError):
+        return None
+    return text if checkpoint.size == int(named_size[1]) else None
+
+
 def opened(directory: Path) -> Log:
     """The log in a directory, with its frames located."""
     try:
-        of = config.decoded(read_small(directory / "bulla.toml"))
+        of = config.decoded(arrived(directory) or read_small(directory / "bulla.toml"))
     except Refused as refused:
         raise Damaged(Finding("config-damaged", str(refused))) from None
     except FileNotFoundError as error:
+        if (directory / "bulla.toml.next").exists():
+            raise
         if any(segments.named(path.name) is not None for path in list_directory(directory / "segments")):
             raise Damaged(Finding("config-damaged", str(error))) from None
         raise

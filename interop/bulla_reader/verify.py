@@ -16,7 +16,7 @@ from .log import Damaged, Log, list_directory, read_small
 from .refused import Refused
 from .segments import named
 
-KNOWN = {"bulla.toml", "bulla.toml.lock", "checkpoint", "LOCK", "tile", "segments", "index"}
+KNOWN = {"bulla.toml", "bulla.toml.next", "bulla.toml.lock", "checkpoint", "LOCK", "tile", "segments", "index"}
 
 
 @dataclass

@@ -301,6 +301,9 @@ enum bulla_status bulla_telemetry(struct bulla_log *log,
 // Closes the log: everything is written, synced and signed, or, of a log that another process has open, acknowledged as durable. Producers
 // that are left can append no more. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child; what it returns tells whether
 // all of it is durable.
+//
+// In what `bulla_receipt_notify` calls it cannot wait: it returns `BULLA_INVALID`, a thread of the library closes the log, whose errors nobody
+// learns, and the exit of the process (`exit`, the end of `main`) waits until it has.
 enum bulla_status bulla_close(struct bulla_log *log);
 
 // Stages an entry: copies it. Where the memory for entries is full it waits, as long as `append_timeout` says. What it points to is

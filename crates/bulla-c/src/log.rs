@@ -17,7 +17,8 @@ pub struct bulla_log {
     _opaque: [u8; 0],
 }
 
-/// What a handle of a log stands for. Whoever uses it has it locked for reading, whoever closes it for writing.
+/// What a handle of a log stands for. Whoever uses it has it locked for reading, whoever closes it for writing; nobody waits for the log while it is
+/// locked, because what is told of a receipt, which the log waits for, may close it.
 #[derive(Clone)]
 struct Shared(Arc<RwLock<Option<Opened>>>);
 
@@ -255,13 +256,14 @@ pub unsafe extern "C" fn bulla_producer_open(
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_flush(log: *mut bulla_log) -> bulla_status {
     guarded(|| {
-        with(log, |opened| match opened {
-            Opened::Here(log, _) => Ok(log.flush()?),
+        let receipt = with(log, |opened| match opened {
+            Opened::Here(log, _) => Ok(log.receipt()?),
             Opened::Elsewhere(_) => Err(Error::invalid(
                 "another process has this log open: wait for the receipts of its producers",
             )
             .into()),
-        })
+        })?;
+        Ok(receipt.checkpointed()?)
     })
 }
 
@@ -295,6 +297,9 @@ pub unsafe extern "C" fn bulla_telemetry(
 /// Closes the log: everything is written, synced and signed, or, of a log that another process has open, acknowledged as durable. Producers
 /// that are left can append no more. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child; what it returns tells whether
 /// all of it is durable.
+///
+/// In what `bulla_receipt_notify` calls it cannot wait: it returns `BULLA_INVALID`, a thread of the library closes the log, whose errors nobody
+/// learns, and the exit of the process (`exit`, the end of `main`) waits until it has.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_close(log: *mut bulla_log) -> bulla_status {
     guarded(|| {

@@ -7,11 +7,11 @@ mod rekeyed;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::print_json;
-use crate::verify::parse_key;
+use crate::whose::{Trusted, Whose};
 use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
 use bulla::text::jsonl;
 use bulla::text::spelling::{agreeing, counted};
-use bulla::{Disclosed, Opened, Redaction, VerifierKey, open_proof};
+use bulla::{Disclosed, Opened, Redaction, open_proof};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fs::File;
@@ -31,9 +31,8 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The public key that the log must be of, or a file with it
-    #[arg(long, value_name = "VKEY")]
-    key: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
 
     /// Of a certificate: the erasure key that has to have ordered it, or a file that holds it
     #[arg(long, value_name = "VKEY")]
@@ -51,7 +50,7 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         interrupt::exit_at_once()?;
-        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
+        let trusted = self.whose.read()?;
         let bytes = read(&self.file)?;
         let refused = |error: ProofError| refused(&self.file, error);
         let file = ProofFile::parse(&bytes).map_err(refused)?;
@@ -61,13 +60,17 @@ impl Check {
             return Err(Failure::usage(message));
         }
         match file {
-            ProofFile::Entries(proof) => self.entries(&proof, key.as_ref()).map_err(refused)?,
-            ProofFile::Consistency(proof) => self.consistency(&proof, key.as_ref()).map_err(refused)?,
+            ProofFile::Entries(proof) => self.entries(&proof, &trusted).map_err(refused)?,
+            ProofFile::Consistency(proof) => self.consistency(&proof, &trusted).map_err(refused)?,
             ProofFile::Event(proof) => {
-                let checked = proof.verify(key.as_ref()).map_err(refused)?;
+                let checked = match &trusted {
+                    Trusted::Policy(policy) => proof.verify_by(policy),
+                    trusted => proof.verify(trusted.key()),
+                };
+                let checked = checked.map_err(refused)?;
                 let printed = certificate::Certificate::read(&checked, &self)?.print(self.json);
                 if !self.json {
-                    tell(key.as_ref());
+                    tell(&trusted);
                 }
                 printed
             }
@@ -75,8 +78,11 @@ impl Check {
         Ok(Exit::Done)
     }
 
-    fn entries(&self, proof: &Proof, key: Option<&VerifierKey>) -> Result<Result<(), Failure>, ProofError> {
-        let checked = proof.verify(key)?;
+    fn entries(&self, proof: &Proof, trusted: &Trusted) -> Result<Result<(), Failure>, ProofError> {
+        let checked = match trusted {
+            Trusted::Policy(policy) => proof.verify_by(policy),
+            trusted => proof.verify(trusted.key()),
+        }?;
         // Nothing is printed of a file whose groups do not all open.
         Ok(match open_proof(&checked, |_| Ok(())) {
             Err(error) => {
@@ -99,7 +105,7 @@ impl Check {
                     note!("of {withheld} of them the personal fields are withheld: the proof has no key for these");
                 }
                 note!("of {}, tree size {}", checked.origin(), checked.tree_size());
-                tell(key);
+                tell(trusted);
             }),
         })
     }
@@ -107,25 +113,31 @@ impl Check {
     fn consistency(
         &self,
         proof: &ConsistencyProof,
-        key: Option<&VerifierKey>,
+        trusted: &Trusted,
     ) -> Result<Result<(), Failure>, ProofError> {
-        let checked = proof.verify(key)?;
+        let checked = match trusted {
+            Trusted::Policy(policy) => proof.verify_by(policy),
+            trusted => proof.verify(trusted.key()),
+        }?;
         let (origin, old_size, tree_size) = (&checked.new.origin[..], checked.old.size, checked.new.size);
         if self.json {
             let (ok, anchored, root) = (true, checked.anchored, checked.new.root.to_base64());
             return Ok(print_json(&ConsistencyJson { ok, anchored, origin, old_size, tree_size, root }));
         }
         note!("{origin}: the tree of size {tree_size} begins with the tree of size {old_size}");
-        tell(key);
+        tell(trusted);
         Ok(Ok(()))
     }
 }
 
 /// Whose word it is.
-fn tell(key: Option<&VerifierKey>) {
-    match key {
-        Some(key) => note!("ok: signed by {key}"),
-        None => note!("self-consistent; without --key nobody can say whose log it is"),
+fn tell(trusted: &Trusted) {
+    match (trusted.names(), trusted) {
+        (Some(whose), Trusted::Policy(policy)) if !policy.witnesses().is_empty() => {
+            note!("ok: signed by {whose}, and witnessed as the policy asks for");
+        }
+        (Some(whose), _) => note!("ok: signed by {whose}"),
+        (None, _) => note!("self-consistent; without --key nobody can say whose log it is"),
     }
 }
 

@@ -26,6 +26,7 @@ mod keys;
 mod log_paths;
 mod manual;
 mod maps;
+mod mirror;
 mod missing_keys;
 mod new_file;
 mod nothing_found;
@@ -34,6 +35,7 @@ mod prove;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod pseudonym;
+mod public_key;
 mod restore;
 mod schema;
 mod sources;
@@ -41,6 +43,7 @@ mod tail;
 mod terminal;
 mod times;
 mod verify;
+mod whose;
 mod witness;
 mod witness_policy;
 mod word_order;
@@ -76,6 +79,7 @@ enum Command {
     Check(check::Check),
     Tail(tail::Tail),
     Witness(witness::Witness),
+    Mirror(mirror::Mirror),
     #[cfg(feature = "proxy")]
     Proxy(proxy::Proxy),
     Pseudonym(pseudonym::Pseudonym),
@@ -178,6 +182,7 @@ impl Command {
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
             Command::Witness(witness) => witness.run(),
+            Command::Mirror(mirror) => mirror.run(),
             #[cfg(feature = "proxy")]
             Command::Proxy(proxy) => proxy.run(),
             Command::Pseudonym(pseudonym) => pseudonym.run(),

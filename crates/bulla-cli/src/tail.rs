@@ -9,7 +9,7 @@ use crate::interrupt::Interrupt;
 use crate::log_paths::LogPaths;
 use crate::missing_keys::{self, WITHOUT};
 use crate::nothing_found;
-use crate::verify::parse_key;
+use crate::whose::{Trusted, Whose};
 use bulla::text::jsonl;
 use bulla::{Error, Followed, Query, Reader, RedactedEntries, Redaction};
 use std::io::{self, Write};
@@ -24,7 +24,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 Begins with what comes next; --entries N.. or --from begin earlier. A line with \"pending\":true is
 of an entry that no signed checkpoint covers yet, which a crash of the writing host can still take.
 Ends by itself with --entries A..B, once a checkpoint covers entry B; and with --to T, from two
-seconds after T on, as soon as one covers every committed entry from before T.
+seconds after T on, as soon as one covers every committed entry from before T. With --policy
+a checkpoint covers entries once it is witnessed.
 Ends with exit 5 where it would have to read an epoch that the identity does not open, or where the
 vault is taken away; with 1, at its end or interrupted, where keys of entries that may match are lost.
 
@@ -46,9 +47,8 @@ pub(crate) struct Tail {
     #[command(flatten)]
     identities: Identities,
 
-    /// The public key that the log must be of, or a file with it
-    #[arg(long, value_name = "VKEY")]
-    key: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
 
     #[command(flatten)]
     personal: Personal,
@@ -63,9 +63,11 @@ impl Tail {
         self.personal.check(&query)?;
         let interrupt = Interrupt::install()?;
         let mut reader = Reader::open(self.place.directory())?;
-        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
-            reader = reader.key(key);
-        }
+        reader = match self.whose.read()? {
+            Trusted::Nobody => reader,
+            Trusted::Key(key) => reader.key(*key),
+            Trusted::Policy(policy) => reader.policy(*policy),
+        };
         let identity = self.identities.reader(&self.place)?;
         if let Some(keys) = group_keys(&self.place, &self.personal, &identity)? {
             reader = reader.group_keys(keys);

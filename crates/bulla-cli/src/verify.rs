@@ -5,14 +5,17 @@ use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::identity::Identities;
 use crate::interrupt;
-use crate::log_paths::{Bytes, LogPaths, Secret, error_in, read_small};
-use crate::output::{print, print_json, progress_bar, time};
+use crate::log_paths::{Bytes, LogPaths, Secret, error_in};
+use crate::output::{on_line, print, print_json, progress_bar, time};
+use crate::public_key::key_in;
+pub(crate) use crate::public_key::parse_key;
+use crate::whose::{Trusted, Whose};
 use bulla::keys::group::GroupKeys;
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
 use bulla::text::spelling::counted;
 use bulla::text::time::format_seconds;
-use bulla::{Finding, PinReport, Progress, Report, Severity, VerifierKey};
+use bulla::{Finding, PinReport, Progress, Report, Severity, VerifierKey, WitnessReport, WitnessSeen};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -40,9 +43,8 @@ pub(crate) struct Verify {
     #[arg(long, conflicts_with_all = ["seal_key", "identity"])]
     public: bool,
 
-    /// The public key that the log must be of, or a file with it
-    #[arg(long, value_name = "VKEY")]
-    key: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
 
     #[command(flatten)]
     erasure_keys: ErasureKeys,
@@ -76,9 +78,9 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         interrupt::exit_at_once()?;
-        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
+        let trusted = self.whose.read()?;
         let erasure_keys = self.erasure_keys.parse()?;
-        let keys = (key.as_ref(), &erasure_keys[..]);
+        let keys = (&trusted, &erasure_keys[..]);
         let at_hand = match self.public {
             true => AtHand::default(),
             false => self.at_hand().map_err(|failure| self.hint(failure))?,
@@ -147,7 +149,7 @@ impl Verify {
     /// Verifies with what is at hand.
     fn verify(
         &self,
-        (key, erasure_keys): (Option<&VerifierKey>, &[VerifierKey]),
+        (trusted, erasure_keys): (&Trusted, &[VerifierKey]),
         at_hand: &AtHand,
         groups: Groups,
         pins: PinUse,
@@ -157,9 +159,11 @@ impl Verify {
         if let Some(age) = self.newer_than {
             verify = verify.newer_than(age);
         }
-        if let Some(key) = key {
-            verify = verify.key(key.clone());
-        }
+        verify = match trusted {
+            Trusted::Nobody => verify,
+            Trusted::Key(key) => verify.key((**key).clone()),
+            Trusted::Policy(policy) => verify.policy((**policy).clone()),
+        };
         verify = erasure_keys.iter().cloned().fold(verify, bulla::Verify::erasure_key);
         if let Some(key) = seal_key {
             verify = verify.seal_key(&key.text).map_err(|error| self.hint(key.error(error)))?;
@@ -235,27 +239,6 @@ impl ErasureKeys {
     }
 }
 
-/// What reads the key in the argument of `option` itself, or in the file that it names.
-pub(crate) fn parse_key(option: &'static str) -> impl Fn(&str) -> Result<VerifierKey, Failure> {
-    move |argument| key_in(option, argument)
-}
-
-fn key_in(option: &str, argument: &str) -> Result<VerifierKey, Failure> {
-    if let Ok(key) = argument.parse() {
-        return Ok(key);
-    }
-    let path = Path::new(argument);
-    if !path.exists() {
-        return Err(Failure::usage(format!(
-            "{option}: `{argument}` is neither a public key (NAME+ID+KEY) nor a file that holds one"
-        )));
-    }
-    let text = read_small(path).map_err(|error| Failure::io(argument, &error))?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    line.and_then(|line| line.parse().ok())
-        .ok_or_else(|| Failure::usage(format!("{option}: {argument} holds no public key (NAME+ID+KEY)")))
-}
-
 /// What was at hand beyond public data.
 struct Level {
     seals: bool,
@@ -283,7 +266,7 @@ impl Level {
     }
 }
 
-fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
+fn to_text(report: &Report, level: Level, trusted: &Trusted) -> String {
     let mut checked = match (level.seals, level.bodies) {
         (false, false) => "public data alone",
         (true, false) => "public data and seals; no block was opened",
@@ -295,8 +278,8 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         checked += &format!("; personal groups were not opened: {why}");
     }
     let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).count();
-    let result = match (report.ok, key) {
-        (true, Some(key)) if report.anchored => format!("ok: this is the log of {key}"),
+    let result = match (report.ok, trusted.names()) {
+        (true, Some(whose)) if report.anchored => format!("ok: this is the log of {whose}"),
         (true, _) => "self-consistent; without --key nobody can say whose log it is".to_owned(),
         (false, _) => format!("NOT what was written: {}", counted(violations as u64, "violation")),
     };
@@ -319,7 +302,10 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         ("signed", report.signed_time.map(time).unwrap_or_else(|| "never".to_owned())),
     ];
     let pin = report.pin.as_ref().map(|pin| ("pin", pin_to_text(pin)));
-    for (name, value) in rows.into_iter().chain(orders.map(|orders| ("orders", orders))).chain(pin) {
+    let witnessed = report.witnessed.as_ref().filter(|witnessed| !witnessed.witnesses.is_empty());
+    let witnessed = witnessed.map(|witnessed| ("witnessed", witnessed_to_text(witnessed)));
+    let orders = orders.map(|orders| ("orders", orders));
+    for (name, value) in rows.into_iter().chain(orders).chain(witnessed).chain(pin) {
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{name:<9}  {value}");
     }
@@ -327,6 +313,18 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         let _ = writeln!(text, "{finding}");
     }
     text
+}
+
+/// Who has seen how much.
+fn witnessed_to_text(WitnessReport { frames, witnesses, .. }: &WitnessReport) -> String {
+    let seen = witnesses.iter().map(|WitnessSeen { name, time: seen, .. }| match seen {
+        None => format!("{}: not", on_line(name)),
+        Some(0) => format!("{}: at no stated time", on_line(name)),
+        Some(seconds) => {
+            format!("{}: {}", on_line(name), i64::try_from(*seconds).map(time).unwrap_or_default())
+        }
+    });
+    format!("{}; {}", counted(*frames, "frame"), seen.collect::<Vec<_>>().join(", "))
 }
 
 /// What became of a pin.
@@ -357,9 +355,36 @@ struct ReportJson<'a> {
     pending: u64,
     /// The writing host's clock at the newest epoch or event that the checkpoint covers.
     signed_time: Option<String>,
+    /// Who has seen how much of it, where a policy was given and is met.
+    witnessed: Option<WitnessedJson<'a>>,
     /// What became of the pin that was given.
     pin: Option<PinJson<'a>>,
     findings: Vec<FindingJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct WitnessedJson<'a> {
+    frames: u64,
+    witnesses: Vec<WitnessJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct WitnessJson<'a> {
+    name: &'a str,
+    cosigned: bool,
+    /// By the witness's clock; null where it stated none.
+    time: Option<String>,
+}
+
+impl<'a> From<&'a WitnessReport> for WitnessedJson<'a> {
+    fn from(WitnessReport { frames, witnesses, .. }: &'a WitnessReport) -> Self {
+        let witnesses = witnesses.iter().map(|WitnessSeen { name, time, .. }| WitnessJson {
+            name,
+            cosigned: time.is_some(),
+            time: time.filter(|time| *time > 0).and_then(|time| format_seconds(i64::try_from(time).ok()?)),
+        });
+        WitnessedJson { frames: *frames, witnesses: witnesses.collect() }
+    }
 }
 
 #[derive(Serialize)]
@@ -402,6 +427,7 @@ impl<'a> ReportJson<'a> {
             root: report.root.to_base64(),
             pending: report.pending,
             signed_time: report.signed_time.and_then(format_seconds),
+            witnessed: report.witnessed.as_ref().map(WitnessedJson::from),
             pin: report.pin.as_ref().map(|pin| PinJson {
                 path: pin.path.display().to_string(),
                 before: pin.before,

@@ -96,6 +96,11 @@ impl Policy {
         }
     }
 
+    /// The policy that asks the same of witnesses, and believes `key` in the place of the logs that this one names.
+    pub fn with_log(self, key: LogKey) -> Self {
+        Policy { logs: vec![PolicyLog { key, url: None }], ..self }
+    }
+
     /// Reads a policy file.
     ///
     /// # Errors

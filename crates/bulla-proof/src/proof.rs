@@ -40,6 +40,7 @@ use crate::entry::Entry;
 use crate::hash::Hash;
 use crate::multiproof;
 use crate::note::{NoteError, VerifierKey};
+use crate::policy::Policy;
 use crate::tree::LogNodes;
 use disclosure::Disclosure;
 use text::Lines;
@@ -171,6 +172,19 @@ impl Proof {
         if let Some(key) = key {
             open_checkpoint(&self.note, key).map_err(ProofError::Checkpoint)?;
         }
+        self.check(key.is_some())
+    }
+
+    /// The same, by a policy: a log that it names has to have signed the tree, and witnesses to have cosigned that, as it asks for.
+    ///
+    /// # Errors
+    /// As [`Proof::verify`], and [`ProofError::Policy`].
+    pub fn verify_by(&self, policy: &Policy) -> Result<Checked<'_>, ProofError> {
+        policy.open(&self.note).map_err(ProofError::Policy)?;
+        self.check(true)
+    }
+
+    fn check(&self, anchored: bool) -> Result<Checked<'_>, ProofError> {
         for frame in &self.frames {
             frame.verify().map_err(|at| at.of_frame(frame.commitment().frame))?;
         }
@@ -180,7 +194,7 @@ impl Proof {
         if root.map_err(ProofError::Tree)? != self.checkpoint.root {
             return Err(ProofError::Tree(multiproof::TreeProofError::Root));
         }
-        Ok(Checked { proof: self, anchored: key.is_some() })
+        Ok(Checked { proof: self, anchored })
     }
 }
 
@@ -192,7 +206,7 @@ pub struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
-    /// Whether a key was given, and the log's signature verified by it. Otherwise the proof only agrees with itself.
+    /// Whether a key or a policy was given, and the log's signature verified by it. Otherwise the proof only agrees with itself.
     pub fn anchored(&self) -> bool {
         self.anchored
     }

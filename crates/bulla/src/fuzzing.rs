@@ -38,7 +38,7 @@ use bulla_testkit::corpus::Target;
 use std::io::IoSlice;
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("frame", frame),
     ("commitment", commitment),
     ("row", row),
@@ -50,6 +50,7 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("index", index),
     ("grant", grant),
     ("sources", sources),
+    ("mirror", mirror),
 ];
 
 /// A frame's head.
@@ -244,6 +245,12 @@ pub fn grant(bytes: &[u8]) {
     if let Some(grant) = Grant::decode(bytes) {
         assert_eq!(grant.encode()[..], *bytes, "a grant has one spelling");
     }
+}
+
+/// What goes over the line of a mirror, and the configuration that one has for a checkpoint that is still to arrive.
+pub fn mirror(bytes: &[u8]) {
+    crate::mirror::wire::check_message(bytes);
+    config::arriving::check(bytes);
 }
 
 fn proof_file(bytes: &[u8]) {

@@ -74,6 +74,7 @@ pub(super) fn batches(
     let limits = Limits { entries: limits.entries.div_ceil(producers as u64), ..limits };
     let options = options().segment_size(100 << 20).writers(writers).compression(1);
     let options = options.retries(10).retry_delay(Duration::from_millis(1));
+    let options = options.memory(writers.saturating_mul(14).max(192) << 20);
 
     let (watch, start) = (Watch::start(), Instant::now());
     let log = Log::open(directory, options)?;

@@ -256,10 +256,12 @@ class LoggingManager {
 
   std::string settings() const {
     const auto at_least = [](std::size_t value, std::size_t least) { return std::to_string(value < least ? least : value); };
+    // So much that the log's default has room for, and what more writers need besides, each with zstd's memory at that level.
+    const std::size_t mebibytes = config_.numWriterThreads * (config_.compressionLevel <= 2 ? 14 : 46);
     const auto milliseconds = [](std::chrono::milliseconds time) { return "\"" + std::to_string(time.count()) + " ms\"\n"; };
     return "append_timeout = " + milliseconds(config_.appendTimeout) +
            "segment_size = " + at_least(config_.maxSegmentSize, std::size_t(64) << 20) +
-           "\nwriters = " + std::to_string(config_.numWriterThreads) +
+           "\nwriters = " + std::to_string(config_.numWriterThreads) + "\nmemory = \"" + at_least(mebibytes, 192) + " MiB\"" +
            "\ncompression = " + std::to_string(config_.compressionLevel) +
            "\nretries = " + std::to_string(config_.maxAttempts) + "\nretry_delay = " + milliseconds(config_.baseRetryDelay);
   }

@@ -81,6 +81,20 @@ fn a_forked_child_waits_for_nothing_of_its_parents_threads() {
     assert_eq!(told, "300 children appended\n");
 }
 
+#[test]
+fn what_is_told_of_a_receipt_closes_the_log_and_an_exit_behind_it_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let options = ["-std=c11", "-D_GNU_SOURCE"];
+    let program = compile("gcc", &manifest().join("tests/c/closing.c"), &options, place.path());
+    let directory = place.path().join("audit");
+    run(&program, &[&directory]);
+    let log = bulla::Log::open(&directory, bulla::Options::default()).unwrap();
+    assert_eq!(log.recovery(), bulla::Recovery::default(), "it was closed");
+    log.close().unwrap();
+    let report = bulla::Verify::open(&directory).unwrap().run().unwrap();
+    assert!(report.ok && report.entries == 10 + 1 + 200_000, "{report:?}");
+}
+
 /// Compiles the program in the README, and makes the log that it opens.
 fn of_the_readme(place: &Path) -> PathBuf {
     let readme = std::fs::read_to_string(manifest().join("../../README.md")).unwrap();

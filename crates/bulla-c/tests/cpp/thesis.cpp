@@ -96,5 +96,14 @@ int main(int, char **argv) {
   HOLDS(manager.stop());
   HOLDS(manager.exportLogs(config.basePath + "/more.ndjson"));
   HOLDS(lines_of(config.basePath + "/more.ndjson") == 2001);
+  // As many writers as the prototype was measured with have the memory that they need, at every level.
+  for (int level = 0; level <= 9; level++) {
+    LoggingConfig many = config;
+    many.numWriterThreads = 16;
+    many.compressionLevel = level;
+    LoggingManager with_many(many);
+    HOLDS(with_many.start());
+    HOLDS(with_many.stop());
+  }
   std::cout << "all of it holds\n";
 }

@@ -5,7 +5,10 @@
 
 use super::meter::Meter;
 use super::refused::Refused;
-use super::{Append, Open, Terms, failure_with, lines, now, taken, wait_for};
+use super::run::wait_for;
+use super::summary::failure_with;
+use super::terms::{Terms, now};
+use super::{Append, Open, lines, taken};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, no_room};
 use crate::output::{print, print_json};

@@ -2,8 +2,10 @@
 
 use super::lines::Place;
 use super::meter::Meter;
+use super::summary::failure_with;
 use super::taken::{self, Taken};
-use super::{Append, Open, Terms, failure_with, now};
+use super::terms::{Terms, now};
+use super::{Append, Open};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::output::{print, print_json};

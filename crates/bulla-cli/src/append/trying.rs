@@ -1,6 +1,7 @@
 //! `bulla append --try`: what would go in.
 
-use super::{Append, Terms, input, now};
+use super::terms::{Terms, now};
+use super::{Append, input};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::output::{on_line, print, print_json};

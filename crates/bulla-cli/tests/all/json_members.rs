@@ -295,6 +295,7 @@ fn each_member_of_the_document_is_printed_by_some_command() {
     look_at_what_is_read(&mut seen, &place);
     look_at_a_pin(&mut seen);
     crate::witness::look(|words, out| seen.look(words, out));
+    look_at_a_mirror(&mut seen);
     let new_key = look_at_erasures(&mut seen, &place, log["id"].as_str().unwrap());
     look_at_changes_that_are_amiss(&mut seen, &place, &new_key);
     look_at_pseudonyms(&mut seen);
@@ -324,6 +325,11 @@ fn look_at_a_pin(seen: &mut Seen) {
     seen.run(&place, "append", &["--pin", &pin, "/dev/null"]).exits(exit::DONE);
     seen.run(&place, "info", &[]).exits(exit::DONE);
     seen.run(&place, "verify", &["--pin", &pin]).exits(exit::DONE);
+}
+
+fn look_at_a_mirror(seen: &mut Seen) {
+    let place = Place::new();
+    seen.run(&place, "mirror", &[&path(&place, "copy"), "--once"]).exits(exit::DONE);
 }
 
 fn look_at_what_is_appended(seen: &mut Seen, place: &Place) {

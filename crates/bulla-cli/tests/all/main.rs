@@ -38,6 +38,7 @@ mod keys;
 mod listening;
 mod manual;
 mod memory;
+mod mirror;
 mod numbered;
 mod pin;
 mod planted;

@@ -1,5 +1,5 @@
 //! The second reader, `interop/bulla_reader`: what its own tests show of it, and what both say of logs that are changed at
-//! random. `make interop` has as many rounds of that as wanted.
+//! random. `make interop` has as many rounds of that as wanted. Beside it, other people's tools.
 
 use crate::support::workspace;
 use bulla_testkit::second_readers_python;
@@ -25,4 +25,10 @@ fn both_readers_read_logs_of_every_kind_alike() {
 #[test]
 fn both_readers_refuse_the_same_of_what_is_changed_at_random() {
     run("fuzz.py", &[env!("CARGO_BIN_EXE_bulla"), "--rounds", "60"]);
+}
+
+/// Those that take seconds; `make interop-tools` has all of them.
+#[test]
+fn other_peoples_tools_take_logs_as_they_are_and_no_others() {
+    run("tools/run.py", &[env!("CARGO_BIN_EXE_bulla"), "age", "tlog_scales", "aics_witness"]);
 }

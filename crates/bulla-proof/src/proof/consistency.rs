@@ -3,10 +3,11 @@
 use super::error::ProofError;
 use super::text::{self, Lines};
 use super::{CONSISTENCY_HEADER, read_checkpoint, read_note};
-use crate::checkpoint::{Checkpoint, open_checkpoint};
+use crate::checkpoint::{Checkpoint, SignedNote, open_checkpoint};
 use crate::consistency::verify_consistency;
 use crate::hash::Hash;
 use crate::note::VerifierKey;
+use crate::policy::Policy;
 
 /// A proof that one signed tree of a log begins with another, as it is read: nothing of it holds before
 /// [`ConsistencyProof::verify`].
@@ -77,10 +78,26 @@ impl ConsistencyProof {
             open_checkpoint(&self.old_note, key).map_err(ProofError::OldCheckpoint)?;
             open_checkpoint(&self.new_note, key).map_err(ProofError::Checkpoint)?;
         }
+        self.check(key.is_some())
+    }
+
+    /// The same, by a policy: a log that it names has to have signed both, and witnesses to have cosigned the new tree's
+    /// checkpoint, as it asks for. What they have seen of the new tree they have seen of the old one.
+    ///
+    /// # Errors
+    /// As [`ConsistencyProof::verify`], and [`ProofError::Policy`].
+    pub fn verify_by(&self, policy: &Policy) -> Result<Consistent<'_>, ProofError> {
+        let old = SignedNote::parse(&self.old_note).map_err(ProofError::OldCheckpoint)?;
+        policy.log_of(&old).map_err(ProofError::OldCheckpoint)?;
+        policy.open(&self.new_note).map_err(ProofError::Policy)?;
+        self.check(true)
+    }
+
+    fn check(&self, anchored: bool) -> Result<Consistent<'_>, ProofError> {
         let (old, new) = (&self.old, &self.new);
         verify_consistency(old.size, &old.root, new.size, &new.root, &self.nodes)
             .map_err(ProofError::Tree)?;
-        Ok(Consistent { old, new, anchored: key.is_some() })
+        Ok(Consistent { old, new, anchored })
     }
 }
 
@@ -91,6 +108,6 @@ pub struct Consistent<'a> {
     pub old: &'a Checkpoint,
     /// The head of the new tree.
     pub new: &'a Checkpoint,
-    /// Whether a key was given, and the log's signatures verified by it. Otherwise the proof only agrees with itself.
+    /// Whether a key or a policy was given, and the log's signatures verified by it. Otherwise the proof only agrees with itself.
     pub anchored: bool,
 }

@@ -5,6 +5,7 @@ use crate::commitment::{CommitmentError, FrameKind};
 use crate::entry::EntryError;
 use crate::multiproof::TreeProofError;
 use crate::note::NoteError;
+use crate::policy::PolicyRefusal;
 use std::fmt;
 
 /// Why a proof file is refused, and where.
@@ -21,6 +22,8 @@ pub enum ProofError {
     Checkpoint(NoteError),
     /// So is the older checkpoint.
     OldCheckpoint(NoteError),
+    /// The policy does not believe the checkpoint.
+    Policy(PolicyRefusal),
     /// The two checkpoints are of different origins.
     Origins,
     /// The line `extra` discloses nothing.
@@ -150,6 +153,7 @@ impl fmt::Display for ProofError {
             Self::NoCheckpoint => write!(f, "no empty line, and no checkpoint after it"),
             Self::Line { number, expected } => write!(f, "line {number} is not {expected}"),
             Self::Checkpoint(error) => write!(f, "the checkpoint: {error}"),
+            Self::Policy(refusal) => write!(f, "the checkpoint: {refusal}"),
             Self::OldCheckpoint(error) => write!(f, "the older checkpoint: {error}"),
             Self::Origins => write!(f, "the two checkpoints are of different logs"),
             Self::NoDisclosure => write!(f, "the proof discloses nothing"),

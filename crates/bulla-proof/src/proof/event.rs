@@ -9,6 +9,7 @@ use crate::hash::{Hash, sha256};
 use crate::multiproof;
 use crate::multiproof::NodePosition;
 use crate::note::VerifierKey;
+use crate::policy::Policy;
 use crate::tree::LogNodes;
 use std::ops::Range;
 
@@ -85,6 +86,19 @@ impl EventProof {
         if let Some(key) = key {
             open_checkpoint(&self.note, key).map_err(ProofError::Checkpoint)?;
         }
+        self.check(key.is_some())
+    }
+
+    /// The same, by a policy: a log that it names has to have signed the tree, and witnesses to have cosigned that, as it asks for.
+    ///
+    /// # Errors
+    /// As [`EventProof::verify`], and [`ProofError::Policy`].
+    pub fn verify_by(&self, policy: &Policy) -> Result<CheckedEvent<'_>, ProofError> {
+        policy.open(&self.note).map_err(ProofError::Policy)?;
+        self.check(true)
+    }
+
+    fn check(&self, anchored: bool) -> Result<CheckedEvent<'_>, ProofError> {
         let Commitment { frame, kind, body_digest, .. } = self.commitment;
         let of_frame = |problem| ProofError::Frame { frame, problem };
         if kind != FrameKind::Event {
@@ -102,7 +116,7 @@ impl EventProof {
         if root.map_err(ProofError::Tree)? != self.checkpoint.root {
             return Err(ProofError::Tree(multiproof::TreeProofError::Root));
         }
-        Ok(CheckedEvent { proof: self, anchored: key.is_some() })
+        Ok(CheckedEvent { proof: self, anchored })
     }
 }
 

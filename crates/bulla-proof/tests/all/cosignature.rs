@@ -1,3 +1,4 @@
+use crate::vectors::{bytes, items, number, read, text};
 use bulla_proof::note::NoteSignature;
 use bulla_proof::{
     Checkpoint, CosignatureAlgorithm, CosignerKey, Hash, LogKey, NoteError, SignedNote, VerifierKey,
@@ -258,5 +259,20 @@ proptest! {
         let bit = bit % (signature.signature.len() * 8);
         signature.signature[bit / 8] ^= 1 << (bit % 8);
         prop_assert!(witness.key.verify_signature(SOFA, &signature).is_err());
+    }
+}
+
+/// Made by another implementation, in `vectors/witness/make.py`.
+#[test]
+fn cosignatures_of_the_vectors_verify() {
+    for vector in items(&read("../witness/cosignatures.json")) {
+        let (name, body) = (text(vector, "name"), text(vector, "text"));
+        let key: CosignerKey = text(vector, "vkey").parse().unwrap();
+        assert_eq!(key.to_string(), text(vector, "vkey"), "{name}");
+        let time = number(vector, "time");
+        assert_eq!(key.message(body, time).unwrap(), bytes(vector, "message"), "{name}");
+        let note = format!("{body}\n{}", text(vector, "line"));
+        let verified = key.verify(&SignedNote::parse(note.as_bytes()).unwrap());
+        assert_eq!(verified.map(|cosignature| cosignature.timestamp), Ok(time), "{name}");
     }
 }

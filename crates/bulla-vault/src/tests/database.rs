@@ -375,3 +375,21 @@ fn odd_names_of_directories_are_names() {
     let refused = Database::create(&long).err().unwrap().into_error("it");
     assert!(refused.to_string().contains("480 bytes at most"), "{refused}");
 }
+
+/// `.cargo/config.toml` has it left out: so nothing that somebody put into a file can reach it.
+#[test]
+fn what_no_vault_uses_of_sqlite_is_not_there() {
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    for statement in [
+        "SELECT json('{}')",
+        "SELECT load_extension('x')",
+        "SELECT soundex('x')",
+        "SELECT count(*) FROM dbstat",
+        "CREATE VIRTUAL TABLE x USING fts3(y)",
+        "CREATE VIRTUAL TABLE x USING fts5(y)",
+        "CREATE VIRTUAL TABLE x USING rtree(y, z, w)",
+    ] {
+        let error = connection.execute_batch(statement).unwrap_err().to_string();
+        assert!(error.contains("no such"), "{statement}: {error}");
+    }
+}

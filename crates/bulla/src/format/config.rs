@@ -4,6 +4,7 @@
 //! second spelling has the same digest. What follows that line is free to edit.
 
 pub(crate) mod allowed;
+pub(crate) mod arriving;
 pub(crate) mod edit;
 pub(crate) mod fields;
 pub(crate) mod witnesses;
@@ -216,11 +217,14 @@ fn has_segments(store: &dyn Store) -> bool {
     segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty())
 }
 
-/// The bytes of the file.
+/// The bytes of the file, or of the one that counts in its place: see [`arriving`].
 ///
 /// # Errors
 /// `Unavailable` where there is no log, `Invalid` where the file is too long, or missing beside the segments that it is of.
 pub(crate) fn read(store: &dyn Store) -> Result<Vec<u8>> {
+    if let Some(text) = arriving::arrived(store)? {
+        return Ok(text);
+    }
     let name = store.describe(FILE);
     let file = store.open(FILE).map_err(|error| {
         let directory = store.describe("");
@@ -228,6 +232,10 @@ pub(crate) fn read(store: &dyn Store) -> Result<Vec<u8>> {
             Error::unavailable(format!("{directory} is not a log ({why}); `bulla init DIR` makes one"))
         };
         match error.kind() {
+            io::ErrorKind::NotFound if arriving::has_begun(store) => Error::unavailable(format!(
+                "{directory} is not a log yet: a mirror was begun there, and its first checkpoint has not arrived; \
+                 `bulla mirror` goes on with it"
+            )),
             // An `init` that was killed can leave a checkpoint without the file, but no segment.
             io::ErrorKind::NotFound if has_segments(store) => Error::invalid(format!(
                 "{directory} has the segments of a log, and no {FILE}, without which nobody can tell of which: \

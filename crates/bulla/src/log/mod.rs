@@ -4,6 +4,7 @@
     reason = "the threads of a log, and what the checkpointing one waits by"
 )]
 
+pub(crate) mod closer;
 mod closing;
 mod held;
 mod personal;
@@ -56,6 +57,9 @@ use zeroize::Zeroizing;
 
 /// A log that is open for appending. One at a time: its directory and its key directory are locked.
 ///
+/// It is closed by [`Log::close`], or where it is dropped. A process that ends while it is open (by [`std::process::exit`], by a signal, or because
+/// nobody drops it, as of what is static) is as one that crashed: what a receipt called durable is there, and what came later may be lost.
+///
 /// ```
 /// # fn main() -> bulla::Result<()> {
 /// # let place = tempfile::tempdir().unwrap();
@@ -81,7 +85,7 @@ pub struct Log {
     control: Option<Result<control::Server>>,
     /// The locks; `None` once it is closed.
     directories: Option<Arc<Directories>>,
-    /// The position up to which `flush` has answered for entries that were lost.
+    /// The position up to which receipts of the log answer for entries that were lost.
     flushed: AtomicU64,
     owner: u32,
 }
@@ -212,9 +216,19 @@ impl Log {
         if self.threads.is_none() {
             return self.engine.drain();
         }
+        self.receipt()?.checkpointed()
+    }
+
+    /// Queues everything that any producer has appended so far, and gives a receipt for it: what [`Log::flush`] waits for. Who waits by the
+    /// receipt keeps nobody from closing the log meanwhile.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub fn receipt(&self) -> Result<Receipt> {
+        check_owner(self.owner)?;
         let to = self.engine.staging.take_all();
         let from = self.flushed.swap(to, Ordering::Relaxed).min(to);
-        Receipt { engine: self.engine.clone(), from, to, owner: self.owner }.checkpointed()
+        Ok(Receipt { engine: self.engine.clone(), from, to, owner: self.owner })
     }
 
     /// Begins an epoch, whose key opens nothing that was sealed before; its number.
@@ -443,7 +457,8 @@ impl Log {
     ///
     /// # Errors
     /// The failure that kept anything from being committed. `Invalid` where what is told of a receipt ([`Receipt::when_durable`]) calls
-    /// this: a thread of its own then closes the log, as where the log is dropped there.
+    /// this: a thread of its own then closes the log, as where the log is dropped there, and the exit of the process waits until it has.
+    /// `Closed` in a forked child, where closing and dropping do nothing.
     pub fn close(mut self) -> Result<()> {
         self.shut()
     }
@@ -532,8 +547,8 @@ impl Log {
         result
     }
 
-    /// Has a thread of its own shut it, since this one is waited for. Where none can be started, the log stays open as long as the process
-    /// lives.
+    /// Has a thread of its own shut it, since this one is waited for; the exit of the process waits for that thread. Where none can be started,
+    /// the log stays open as long as the process lives.
     fn shut_elsewhere(&mut self) -> Result<()> {
         let rest = ManuallyDrop::new(Log {
             engine: self.engine.clone(),
@@ -545,19 +560,25 @@ impl Log {
             flushed: AtomicU64::default(),
             owner: self.owner,
         });
-        let shut = move || drop(ManuallyDrop::into_inner(rest));
-        let closer = std::thread::Builder::new().name("bulla-closer".to_owned()).spawn(shut);
-        closer.map_err(|error| {
-            Error::unavailable(format!("starting the thread that closes the log: {error}"))
-        })?;
+        closer::close_elsewhere(move || drop(ManuallyDrop::into_inner(rest)))?;
         Err(Error::invalid(
             "what is told of a receipt cannot wait until the log is closed: a thread of its own closes it, and nobody learns of its errors",
         ))
+    }
+
+    /// Leaves alone what came along into a forked child: threads that the child has not got, locks that they may have had, memory that they
+    /// were changing, a database that is its parent's.
+    fn forget(&mut self) {
+        std::mem::forget((self.threads.take(), self.control.take(), self.directories.take()));
+        std::mem::forget((self.engine.clone(), self.minimise.take()));
     }
 }
 
 impl Drop for Log {
     fn drop(&mut self) {
+        if check_owner(self.owner).is_err() {
+            return self.forget();
+        }
         // Whoever wants to know of errors calls `close`.
         let _ = self.shut();
     }

@@ -1,5 +1,7 @@
 //! Following a log: its entries as they are committed, each with whether a checkpoint covers it yet.
 //!
+//! With a policy, "a checkpoint covers" says here: one that witnesses have cosigned as it asks for.
+//!
 //! Invariants:
 //! - an entry that is not marked as pending lies in a frame under a signed root, to which every frame since the
 //!   beginning was hashed;
@@ -21,7 +23,7 @@ use crate::read::given::Given;
 use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport, Reading};
 use crate::read::select::{Asked, Kept, Matches, Memory, Selection};
-use crate::scan::checkpoint::trusted_checkpoint;
+use crate::scan::checkpoint::believed_head;
 use crate::scan::cursor::Cursor;
 use crate::scan::erasures::Erasures;
 use crate::scan::events::epoch_body;
@@ -37,7 +39,7 @@ use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile;
-use bulla_proof::tree::Frontier;
+use bulla_proof::tree::{Frontier, TreeHead};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::counted;
 use std::sync::{Arc, OnceLock};
@@ -138,7 +140,8 @@ pub struct Followed<'a> {
     pub entry: Entry<'a>,
     /// Why it comes without its personal fields, if it does.
     pub withheld: Option<Redaction>,
-    /// Whether no signed checkpoint covers it yet: it was written, and a crash can still take it.
+    /// Whether no signed checkpoint covers it yet: it was written, and a crash can still take it. With a policy, whether none
+    /// does that is witnessed.
     pub pending: bool,
 }
 
@@ -202,8 +205,9 @@ impl Reader {
     /// As [`Reader::read`]; but that the identity opens what is read is seen once it is read.
     pub fn follow(&self, query: &Query) -> Result<Follow<'_>> {
         let reading = self.reading()?;
-        let leaves = reading.manifest.leaves()?;
+        let mut leaves = reading.manifest.leaves()?;
         let tip = Tip::after(&reading)?;
+        leaves.truncate(believed(&reading));
         let (erasures, (keyless, named)) = (reading.erasures()?, reading.asked_for(query)?);
         Ok(Follow {
             reader: self,
@@ -259,12 +263,13 @@ impl Follow<'_> {
     pub fn poll(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
         let over = self.is_over();
         self.settled = Unsettled::default();
-        if let Some(reading) = self.history.take() {
-            self.settled.undecided += give_out(&reading, &self.query, &mut each)?.undecided;
+        if let Some(reading) = self.history.take()
+            && let Some(query) = up_to(&self.query, self.tip.entry)
+        {
+            self.settled.undecided += give_out(&reading, &query, &mut each)?.undecided;
         }
-        let Given { store, key, .. } = &self.reader.given;
-        let signed = trusted_checkpoint(&**store, &self.reader.config, key.as_ref())?;
-        let (size, root) = (signed.checkpoint.size, signed.checkpoint.root);
+        let Given { store, trust, .. } = &self.reader.given;
+        let TreeHead { size, root } = believed_head(&**store, &self.reader.config, trust)?;
         if size < self.tree.size() {
             let (before, now) = (self.tree.size(), counted(size, "frame"));
             let message =
@@ -346,7 +351,8 @@ impl Follow<'_> {
         each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
     ) -> Result<Option<u64>> {
         let reading = self.reader.reading()?;
-        let leaves = reading.manifest.leaves()?;
+        let mut leaves = reading.manifest.leaves()?;
+        leaves.truncate(believed(&reading));
         let known = usize::try_from(self.tree.size()).unwrap_or(usize::MAX);
         let before = leaves.get(..known).map(tile::tile_hash);
         if before != Some(self.tree.root()) {
@@ -358,10 +364,12 @@ impl Follow<'_> {
         let agree = pending.take_while(|(pending, leaf)| pending.leaf == **leaf).count();
         let first = self.pending.get(agree).map_or(self.tip.entry, |pending| pending.first_entry);
         let first_entry = Some(self.query.first_entry.unwrap_or(0).max(first));
-        let read = give_out(&reading, &Query { first_entry, ..self.query.clone() }, each)?;
+        let tip = Tip::after(&reading)?;
         self.settle(agree);
-        self.settled.undecided += read.undecided;
-        self.tip = Tip::after(&reading)?;
+        if let Some(query) = up_to(&Query { first_entry, ..self.query.clone() }, tip.entry) {
+            self.settled.undecided += give_out(&reading, &query, each)?.undecided;
+        }
+        self.tip = tip;
         (self.erasures, (self.keyless, self.named)) = (reading.erasures()?, reading.asked_for(&self.query)?);
         self.tree = tree_of(leaves);
         self.pending.clear();
@@ -438,14 +446,17 @@ impl Epoch {
 }
 
 impl Tip {
-    /// Where the frame after those of a checkpoint is to come.
+    /// Where the frame after those is to come that are believed by a checkpoint.
     fn after(reading: &Reading<'_>) -> Result<Self> {
         let mut frames = Frames::new(&reading.manifest)?;
         let mut tip = Tip::default();
-        while let Some(placed) = frames.next()? {
+        let size = reading.manifest.snapshot.believed_frames();
+        while tip.frame < size
+            && let Some(placed) = frames.next()?
+        {
             tip.frame += 1;
             tip.entry += placed.commitment.entries;
-            if tip.frame == reading.manifest.size() {
+            if tip.frame == size {
                 tip.cursor = Some(Cursor::behind(&frames.locate(placed)?));
             }
         }
@@ -512,6 +523,18 @@ impl Tip {
         }
         Ok(None)
     }
+}
+
+/// How many frames of a reading are believed.
+fn believed(reading: &Reading<'_>) -> usize {
+    usize::try_from(reading.manifest.snapshot.believed_frames()).unwrap_or(usize::MAX)
+}
+
+/// The query for entries before `end` alone, if there are any.
+fn up_to(query: &Query, end: u64) -> Option<Query> {
+    let last = end.checked_sub(1)?;
+    let last_entry = Some(query.last_entry.map_or(last, |asked| asked.min(last)));
+    Some(Query { last_entry, ..query.clone() })
 }
 
 fn tree_of(leaves: Vec<Hash>) -> Frontier {

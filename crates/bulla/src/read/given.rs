@@ -1,6 +1,7 @@
 //! What every reading is given, and the methods by which a caller gives it.
 
 use crate::format::epoch::EpochBody;
+use crate::scan::trust::Trust;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::group::GroupKeys;
 use bulla_crypto::recipients::Identity;
@@ -28,7 +29,7 @@ type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Given {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) key: Option<VerifierKey>,
+    pub(crate) trust: Trust,
     pub(crate) erasure_keys: Vec<VerifierKey>,
     pub(crate) identity: Option<Arc<dyn Identity>>,
     pub(crate) group_keys: Option<Arc<dyn GroupKeys>>,
@@ -43,7 +44,7 @@ impl Given {
         let progress = Arc::new(|_| {});
         Given {
             store,
-            key: None,
+            trust: Trust::default(),
             erasure_keys: Vec::new(),
             identity: None,
             group_keys: None,
@@ -98,7 +99,14 @@ macro_rules! given {
         impl $reading {
             /// Requires the log to be this key's. Without one, the key that the log itself names is believed.
             pub fn key(mut self, key: bulla_proof::checkpoint::VerifierKey) -> Self {
-                self.given.key = Some(key);
+                self.given.trust.key = Some(key);
+                self
+            }
+
+            /// Requires the log to be one that this policy names, and to be witnessed as it asks for. A policy that names no log
+            /// says only who has to have seen it: whose the log is then has to be said by `key`.
+            pub fn policy(mut self, policy: bulla_proof::Policy) -> Self {
+                self.given.trust.policy = Some(std::sync::Arc::new(policy));
                 self
             }
 

@@ -9,6 +9,7 @@ use crate::scan::full::{AtPin, Scan};
 use crate::scan::pin::{Advanced, Pin, PinFile};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
+use crate::scan::trust::Trust;
 use bulla_crypto::environment::{Clock, Environment, Interrupt};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tree::TreeHead;
@@ -122,7 +123,9 @@ impl Pins {
 
     /// Has the scan find out what the log is where each pin ends.
     pub(super) fn expect(&self, scan: &mut Scan<'_>) {
-        self.heads().for_each(|(_, head)| scan.expect_pin(head));
+        for (_, head) in self.heads() {
+            scan.expect_pin(head);
+        }
     }
 
     fn heads(&self) -> impl Iterator<Item = (&Pin, TreeHead)> {
@@ -136,7 +139,7 @@ impl Pins {
     pub(super) fn judge(
         &self,
         scan: &Scan<'_>,
-        (log, key): (&Snapshot, Option<&VerifierKey>),
+        (log, trust): (&Snapshot, &Trust),
         quiet: bool,
         clock: &dyn Clock,
     ) -> Result<Vec<Finding>> {
@@ -146,7 +149,7 @@ impl Pins {
             // Beside a writer, frames past the checkpoint may be about to lie elsewhere.
             let at_pin = match at_pin {
                 Some(AtPin::Other | AtPin::Shorter { .. }) if !quiet && head.size > log.checkpoint.size => {
-                    Some(published(log, key, head, clock)?)
+                    Some(published(log, trust, head, clock)?)
                 }
                 at_pin => at_pin,
             };
@@ -202,15 +205,10 @@ impl Pins {
 }
 
 /// What the log is found to be that a pin is of which a writer has advanced beyond the checkpoint that was read: it publishes it next.
-fn published(
-    log: &Snapshot,
-    key: Option<&VerifierKey>,
-    pinned: TreeHead,
-    clock: &dyn Clock,
-) -> Result<AtPin> {
+fn published(log: &Snapshot, trust: &Trust, pinned: TreeHead, clock: &dyn Clock) -> Result<AtPin> {
     let mut frames = log.checkpoint.size;
     for _ in 0..ATTEMPTS {
-        match log.renewed(key) {
+        match log.renewed(trust) {
             Ok(now) => {
                 let head = TreeHead { size: now.checkpoint.size, root: now.checkpoint.root };
                 frames = head.size;

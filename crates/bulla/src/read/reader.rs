@@ -146,8 +146,8 @@ impl Reader {
 
     /// What the current checkpoint covers.
     pub(crate) fn reading(&self) -> Result<Reading<'_>> {
-        let Given { store, key, .. } = &self.given;
-        self.reading_of(Snapshot::trusted(store.clone(), self.config.clone(), key.as_ref())?)
+        let Given { store, trust, .. } = &self.given;
+        self.reading_of(Snapshot::trusted(store.clone(), self.config.clone(), trust)?)
     }
 
     /// What the checkpoint of `snapshot`, which is believed, covers.

@@ -163,7 +163,7 @@ impl<'a> Reading<'a> {
             Some(keys) => Erased::in_manifest(&self.manifest, keys.erased_up_to()?.frames)?,
             None => Erased::default(),
         };
-        Ok(Erasures::new(known, move |from| Erased::newest(&snapshot, given.key.as_ref(), from)))
+        Ok(Erasures::new(known, move |from| Erased::newest(&snapshot, &given.trust, from)))
     }
 
     /// As [`asked_for`], with the keys at hand.

@@ -9,6 +9,7 @@
 
 mod age;
 mod tail;
+mod witness;
 
 use crate::format::config::{self, LogConfig};
 use crate::format::frame::frame_length;
@@ -27,6 +28,7 @@ use crate::scan::pool::{self, Job};
 use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
+use crate::scan::trust::Trust;
 use age::Age;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::group::GroupKeys;
@@ -39,6 +41,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tail::{Judging, judge_tail};
+pub use witness::{WitnessReport, WitnessSeen};
 
 /// A verification, to be given what it may use and then run.
 ///
@@ -95,6 +98,8 @@ pub struct Report {
     /// The writing host's clock at the newest epoch or event that it covers, in seconds since the Unix epoch. Nothing where
     /// it covers none.
     pub signed_time: Option<i64>,
+    /// Who has seen how much of it, where a policy was given and is met: see [`Verify::policy`].
+    pub witnessed: Option<WitnessReport>,
     /// What became of the pin that was to be advanced: see [`Verify::pin`]. Nothing where none was given, or no checkpoint can be read.
     pub pin: Option<PinReport>,
     /// What was found, in the order of frames.
@@ -245,10 +250,10 @@ impl Verify {
         };
         let mut findings = Findings::default();
         foreign.into_iter().for_each(|what| findings.add(Finding::new(FindingKind::KeyMismatch, what)));
-        let whose = (&config.verifier_key, given.key.is_some() || state.is_some());
+        let whose = (&config.verifier_key, given.trust.names_log() || state.is_some());
         let (pins, misfits) = Pins::read(asked_pins, pins.as_ref(), whose, &clock)?;
         misfits.into_iter().for_each(|misfit| findings.add(misfit));
-        let snapshot = Snapshot::examine(given.store.clone(), config, given.key.as_ref(), &mut findings)?;
+        let snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
         let Some(snapshot) = snapshot else {
             return Ok((Report::of(findings.finish()), None));
         };
@@ -278,6 +283,8 @@ impl Verify {
             scan.expect(state.chain.next_frame(), state.root, state.terms);
         }
         pins.expect(&mut scan);
+        let witnessed = snapshot.witnessed.as_ref().map(|witnessed| witnessed.head);
+        let witnessed = witnessed.map(|head| (head, scan.expect_pin(head)));
         scan.known_keys.clone_from(&given.erasure_keys);
         scan.findings = findings;
         let total = scan.total_bytes()?;
@@ -350,7 +357,7 @@ impl Verify {
         if quiet || state.as_ref().is_some_and(|state| state.chain.next_frame() <= checkpoint.size) {
             scan.check_known();
         }
-        let misfits = pins.judge(&scan, (&snapshot, given.key.as_ref()), quiet, &*clock)?;
+        let misfits = pins.judge(&scan, (&snapshot, &given.trust), quiet, &*clock)?;
         misfits.into_iter().for_each(|misfit| scan.findings.add(misfit));
         report.pending = if quiet { 0 } else { tail.frames };
         if let Some(finding) = judge_tail(&tail, &scan, &snapshot, state, Judging { quiet, strict })? {
@@ -364,6 +371,11 @@ impl Verify {
                 Err(_) if scan.findings.has_violation() => {}
                 stale => stale?.into_iter().for_each(|finding| scan.findings.add(finding)),
             }
+        }
+        if let Some((head, place)) = witnessed {
+            let judged = witness::judge(head, scan.root_of_pin(place), checkpoint.size, strict);
+            judged.into_iter().for_each(|finding| scan.findings.add(finding));
+            report.witnessed = snapshot.witnessed.as_ref().map(WitnessReport::of);
         }
         report.anchored = snapshot.anchored;
         report.tree_size = checkpoint.size;
@@ -399,6 +411,7 @@ impl Report {
             erased: None,
             pending: 0,
             signed_time: None,
+            witnessed: None,
             pin: None,
             findings: Vec::new(),
         };
@@ -463,7 +476,7 @@ impl Lost {
 
 /// Whose keys were destroyed: of a log that is damaged, as far as it tells.
 fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>> {
-    let load = move |from| match Erased::newest(log, None, from) {
+    let load = move |from| match Erased::newest(log, &Trust::default(), from) {
         Err(error) if error.kind() == ErrorKind::Tampered => Erased::in_ruins(log),
         erased => erased,
     };

@@ -3,7 +3,9 @@
 use super::finding::{Finding, FindingKind, Findings};
 use crate::format::config::LogConfig;
 use crate::format::files;
-use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
+use crate::scan::trust::{Trust, Witnessed};
+use bulla_proof::checkpoint::{Checkpoint, SignedNote};
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::io;
 
@@ -21,19 +23,22 @@ pub(crate) struct Signed {
     pub(crate) checkpoint: Checkpoint,
     /// Whether it is signed by the key that was given.
     pub(crate) anchored: bool,
+    /// What is witnessed, where a policy asks for it and it is.
+    pub(crate) witnessed: Option<Witnessed>,
     /// The signed note, verbatim.
     pub(crate) note: Vec<u8>,
 }
 
-/// The checkpoint, and whether it is signed by `key`. One that is not signed by the log's own key still guides
+/// The checkpoint, and whether it is signed and witnessed as `trust` asks for. One that is not signed by the log's own key still guides
 /// the scan, as far as it can be read.
 pub(crate) fn read_checkpoint(
     store: &dyn Store,
     config: &LogConfig,
-    key: Option<&VerifierKey>,
+    trust: &Trust,
     findings: &mut Findings,
 ) -> Result<Option<Signed>> {
     let name = files::CHECKPOINT;
+    let kept = trust.read_witnessed(store)?;
     let bytes = match read_note(store) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => {
@@ -66,22 +71,24 @@ pub(crate) fn read_checkpoint(
     } else if let Err(error) = note.verify(&config.verifier_key) {
         damaged(format!("{name} is not signed by the log's key: {error}"));
     }
-    let anchored = key.is_some_and(|key| key.name() == parsed.origin && note.verify(key).is_ok());
-    if let Some(key) = key.filter(|_| !anchored) {
-        let detail = format!("{name} is not signed by the key that was given, {key}");
-        findings.add(Finding::new(FindingKind::KeyMismatch, detail));
-    }
-    Ok(Some(Signed { checkpoint: parsed, anchored, note: bytes }))
+    let anchored = trust.is_signed(&note, &parsed, findings);
+    let witnessed = trust.witnessed(config, (&note, &parsed), kept.as_deref(), findings);
+    Ok(Some(Signed { checkpoint: parsed, anchored, witnessed, note: bytes }))
 }
 
-/// The checkpoint, which has to be signed by the log's key, and by `key` where there is one.
-pub(crate) fn trusted_checkpoint(
-    store: &dyn Store,
-    config: &LogConfig,
-    key: Option<&VerifierKey>,
-) -> Result<Signed> {
+/// The tree that is believed: the checkpoint's, which has to be signed by the log's key, and signed and witnessed as `trust` asks
+/// for; where an older one is all that is witnessed, that one's.
+pub(crate) fn believed_head(store: &dyn Store, config: &LogConfig, trust: &Trust) -> Result<TreeHead> {
+    let Signed { checkpoint, witnessed, .. } = trusted_checkpoint(store, config, trust)?;
+    let signed = TreeHead { size: checkpoint.size, root: checkpoint.root };
+    Ok(witnessed.map_or(signed, |witnessed| witnessed.head))
+}
+
+/// The checkpoint, which has to be signed by the log's key, and signed and witnessed as `trust` asks for. That its tree begins
+/// with what is witnessed is not looked at.
+pub(crate) fn trusted_checkpoint(store: &dyn Store, config: &LogConfig, trust: &Trust) -> Result<Signed> {
     let mut findings = Findings::default();
-    let read = read_checkpoint(store, config, key, &mut findings)?;
+    let read = read_checkpoint(store, config, trust, &mut findings)?;
     believed(read, findings)
 }
 

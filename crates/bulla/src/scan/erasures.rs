@@ -13,8 +13,8 @@ use crate::scan::located::{Located, event_in};
 use crate::scan::manifest::Manifest;
 use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
+use crate::scan::trust::Trust;
 use bulla_crypto::group::GroupKeys;
-use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Result;
 use std::collections::HashSet;
@@ -94,12 +94,12 @@ impl<'a> Erasures<'a> {
 }
 
 impl Erased {
-    /// What a log says from `from` on, as its newest checkpoint has it; that has to be signed by `key`, where there is one.
+    /// What a log says from `from` on, as its newest checkpoint has it; that has to be signed as `trust` asks for.
     ///
     /// # Errors
     /// `Tampered` where what is read is damaged, `Unavailable` where it cannot be read.
-    pub(crate) fn newest(log: &Snapshot, key: Option<&VerifierKey>, from: u64) -> Result<Self> {
-        let newest = log.renewed(key)?;
+    pub(crate) fn newest(log: &Snapshot, trust: &Trust, from: u64) -> Result<Self> {
+        let newest = log.renewed(trust)?;
         if newest.checkpoint.size <= from {
             return Ok(Erased { numbers: HashSet::new(), frames: from..from });
         }

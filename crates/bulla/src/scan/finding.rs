@@ -38,6 +38,10 @@ pub enum FindingKind {
     UnsignedTail,
     TailDamaged,
     PinMismatch,
+    CosignatureInvalid,
+    WitnessMismatch,
+    Unwitnessed,
+    UnwitnessedTail,
     Stale,
     Abandoned,
     Gap,
@@ -48,7 +52,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 34] = [
+    pub const ALL: [FindingKind; 38] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -77,6 +81,10 @@ impl FindingKind {
         FindingKind::UnsignedTail,
         FindingKind::TailDamaged,
         FindingKind::PinMismatch,
+        FindingKind::CosignatureInvalid,
+        FindingKind::WitnessMismatch,
+        FindingKind::Unwitnessed,
+        FindingKind::UnwitnessedTail,
         FindingKind::Stale,
         FindingKind::Abandoned,
         FindingKind::Gap,
@@ -116,6 +124,10 @@ impl FindingKind {
             Self::UnsignedTail => "unsigned-tail",
             Self::TailDamaged => "tail-damaged",
             Self::PinMismatch => "pin-mismatch",
+            Self::CosignatureInvalid => "cosignature-invalid",
+            Self::WitnessMismatch => "witness-mismatch",
+            Self::Unwitnessed => "unwitnessed",
+            Self::UnwitnessedTail => "unwitnessed-tail",
             Self::Stale => "stale",
             Self::Abandoned => "abandoned",
             Self::Gap => "gap",
@@ -136,6 +148,7 @@ impl FindingKind {
                 | Self::ErasureUnordered
                 | Self::HoldUnordered
                 | Self::ErasedWhileHeld
+                | Self::Unwitnessed
                 | Self::Stale
         );
         self.severity() == Severity::Violation && !besides_entries
@@ -144,9 +157,12 @@ impl FindingKind {
     /// Whether it fails a verification.
     pub fn severity(self) -> Severity {
         match self {
-            Self::UnsignedTail | Self::Abandoned | Self::Gap | Self::IndexDamaged | Self::UnknownFile => {
-                Severity::Notice
-            }
+            Self::UnsignedTail
+            | Self::UnwitnessedTail
+            | Self::Abandoned
+            | Self::Gap
+            | Self::IndexDamaged
+            | Self::UnknownFile => Severity::Notice,
             _ => Severity::Violation,
         }
     }

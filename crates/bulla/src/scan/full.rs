@@ -251,10 +251,11 @@ impl<'a> Scan<'a> {
     }
 
     /// Has the scan find out which root the log's first `frames` frames have, for [`Scan::root_of_pin`] to tell of the pin that was
-    /// expected as many calls after the first.
-    pub(crate) fn expect_pin(&mut self, TreeHead { size: frames, root }: TreeHead) {
+    /// expected as many calls after the first: how many is what this returns.
+    pub(crate) fn expect_pin(&mut self, TreeHead { size: frames, root }: TreeHead) -> usize {
         let found = (frames == 0).then(tree::empty_root);
         self.pinned.push(Known { frames, root, found });
+        self.pinned.len() - 1
     }
 
     /// Bytes in all segments.

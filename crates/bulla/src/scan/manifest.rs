@@ -164,7 +164,7 @@ impl Manifest {
     }
 
     /// The commitment of a frame.
-    fn commitment(&self, frame: u64) -> Result<Commitment> {
+    pub(crate) fn commitment(&self, frame: u64) -> Result<Commitment> {
         match frame < self.size() {
             true => decode(frame, &self.bundle(frame / BUNDLE)?[(frame % BUNDLE) as usize]),
             false => Err(Error::tampered(format!("frame {frame} is not in the tree; run `bulla verify`"))),

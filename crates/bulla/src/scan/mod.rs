@@ -27,5 +27,6 @@ pub(crate) mod snapshot;
 pub(crate) mod sources;
 pub(crate) mod stored_proof;
 pub(crate) mod stored_tree;
+pub(crate) mod trust;
 pub(crate) mod unreferenced;
 pub(crate) mod unsigned;

@@ -6,6 +6,7 @@
 
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
+use crate::scan::trust::Trust;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
@@ -33,7 +34,7 @@ pub(crate) fn of(keys: Arc<dyn GroupKeys>, manifest: &Manifest) -> Result<Arc<dy
 /// signs more while somebody reads. That one is at work is nothing to go by: who has the storage can hold its lock, and read may be another copy of
 /// the log than it has open.
 fn signed_since(manifest: &Manifest, frames: u64) -> Result<Option<Hash>> {
-    let newer = manifest.snapshot.renewed(None)?;
+    let newer = manifest.snapshot.renewed(&Trust::default())?;
     if newer.checkpoint.size < frames {
         return Ok(None);
     }

@@ -9,13 +9,22 @@
 
 use crate::format::config::{self, LogConfig};
 use crate::scan::checkpoint::{Signed, believed, is_live, read_checkpoint, read_note};
-use crate::scan::finding::Findings;
-use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
-use bulla_store::{Result, Store};
+use crate::scan::finding::{FindingKind, Findings};
+use crate::scan::stored_tree;
+use crate::scan::trust::{self, Trust, Witnessed};
+use bulla_crypto::environment::{Environment, Interrupt};
+use bulla_proof::checkpoint::Checkpoint;
+use bulla_proof::tree::TreeHead;
+use bulla_store::{Error, Result, Store};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often the configuration may change while it is read.
 const ATTEMPTS: usize = 16;
+/// How often the checkpoint is looked at again of a log that is written to and that no witness has signed.
+const WITNESS_ATTEMPTS: u32 = 50;
+/// The wait between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// See the module.
 #[derive(Clone)]
@@ -27,6 +36,8 @@ pub(crate) struct Snapshot {
     pub(crate) note: Vec<u8>,
     /// Whether it is signed by the key that was asked for.
     pub(crate) anchored: bool,
+    /// What is witnessed, where a policy asks for it and it is.
+    pub(crate) witnessed: Option<Witnessed>,
     /// Whether a writer had the log open before anything was read.
     pub(crate) live: bool,
 }
@@ -40,42 +51,70 @@ impl Snapshot {
     pub(crate) fn examine(
         store: Arc<dyn Store>,
         mut config: LogConfig,
-        key: Option<&VerifierKey>,
+        trust: &Trust,
         findings: &mut Findings,
     ) -> Result<Option<Self>> {
         let live = is_live(&*store)?;
-        let mut read = read_checkpoint(&*store, &config, key, findings)?;
-        for _ in 0..ATTEMPTS {
+        let clock = Environment::default().clock;
+        let (mut changes, mut looks) = (0, 0);
+        let (read, found) = loop {
+            let mut found = Findings::default();
+            let read = read_checkpoint(&*store, &config, trust, &mut found)?;
             let now = config::load(&*store).ok().map(|(now, _)| now);
             // The file of another log is no change of this one's.
             let changed = now.filter(|now| now.digest != config.digest && now.id == config.id);
-            let Some(now) = changed else { break };
-            (config, *findings) = (now, Findings::default());
-            read = read_checkpoint(&*store, &config, key, findings)?;
-        }
-        let snapshot = |Signed { checkpoint, anchored, note }| Snapshot {
+            if let Some(now) = changed.filter(|_| changes < ATTEMPTS) {
+                (config, changes) = (now, changes + 1);
+            } else if live && looks < WITNESS_ATTEMPTS && found.has(FindingKind::Unwitnessed) {
+                // Beside a writer, witnesses may be about to sign the first checkpoint that they see.
+                clock.wait(PAUSE, &Interrupt::default());
+                looks += 1;
+            } else {
+                break (read, found);
+            }
+        };
+        findings.extend(found);
+        let snapshot = |Signed { checkpoint, anchored, witnessed, note }| Snapshot {
             store,
             config,
             checkpoint,
             note,
             anchored,
+            witnessed,
             live,
         };
         Ok(read.map(snapshot))
     }
 
-    /// A log whose checkpoint is believed: it has to be signed by the log's key, and by `key` where there is one.
+    /// A log whose checkpoint is believed: it has to be signed by the log's key, and signed and witnessed as `trust` asks for.
     ///
     /// # Errors
-    /// `Tampered` where it is not, `Unavailable` where a file cannot be read.
-    pub(crate) fn trusted(
-        store: Arc<dyn Store>,
-        config: LogConfig,
-        key: Option<&VerifierKey>,
-    ) -> Result<Self> {
+    /// `Tampered` where it is not, or what is witnessed is another log; `Unavailable` where a file cannot be read.
+    pub(crate) fn trusted(store: Arc<dyn Store>, config: LogConfig, trust: &Trust) -> Result<Self> {
         let mut findings = Findings::default();
-        let snapshot = Self::examine(store, config, key, &mut findings)?;
-        believed(snapshot, findings)
+        let snapshot = Self::examine(store, config, trust, &mut findings)?;
+        let snapshot = believed(snapshot, findings)?;
+        snapshot.compare_witnessed()?;
+        Ok(snapshot)
+    }
+
+    /// How many frames are believed: those that are witnessed, where a policy asks for that, else those that are signed.
+    pub(crate) fn believed_frames(&self) -> u64 {
+        self.witnessed.as_ref().map_or(self.checkpoint.size, |witnessed| witnessed.head.size)
+    }
+
+    /// Whether the signed tree begins with the one that is witnessed, as the tiles tell.
+    fn compare_witnessed(&self) -> Result<()> {
+        let Some(Witnessed { head, .. }) = &self.witnessed else { return Ok(()) };
+        let signed = TreeHead { size: self.checkpoint.size, root: self.checkpoint.root };
+        match stored_tree::root_at(&*self.store, signed, head.size)? {
+            Some(root) if root == head.root => Ok(()),
+            Some(_) => Err(trust::is_other(head.size)),
+            None => Err(Error::tampered(format!(
+                "the tiles in {} do not have the root that the checkpoint signs; run `bulla verify`",
+                self.store.describe("tile")
+            ))),
+        }
     }
 
     /// The log in a store, whose own key is believed.
@@ -84,15 +123,15 @@ impl Snapshot {
     /// As [`Snapshot::trusted`]; `Tampered` where its configuration is not one.
     pub(crate) fn of(store: Arc<dyn Store>) -> Result<Self> {
         let (config, _) = config::load_of_log(&*store)?;
-        Self::trusted(store, config, None)
+        Self::trusted(store, config, &Trust::default())
     }
 
     /// The same log as it is now.
     ///
     /// # Errors
     /// As [`Snapshot::trusted`].
-    pub(crate) fn renewed(&self, key: Option<&VerifierKey>) -> Result<Self> {
-        Self::trusted(self.store.clone(), self.config.clone(), key)
+    pub(crate) fn renewed(&self, trust: &Trust) -> Result<Self> {
+        Self::trusted(self.store.clone(), self.config.clone(), trust)
     }
 
     /// Whether no writer can have been at work since before this was taken. To be asked once everything was read.

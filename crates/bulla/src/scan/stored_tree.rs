@@ -256,8 +256,9 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
         }
     };
-    const KNOWN: [&str; 9] = [
+    const KNOWN: [&str; 10] = [
         crate::format::config::FILE,
+        crate::format::config::arriving::NEXT,
         crate::format::config::LOCK,
         files::CHECKPOINT,
         files::WITNESSED,
@@ -298,6 +299,23 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             unknown(path);
         }
     })
+}
+
+/// The paths of tiles and bundles that a tree of `size` leaves has not had yet, and of those that were being written.
+pub(crate) fn beyond(store: &dyn Store, size: u64) -> Result<Vec<String>> {
+    let mut beyond = Vec::new();
+    visit(store, "tile", &mut |path| {
+        let finished = path.strip_suffix(".tmp").unwrap_or(path);
+        let is_beyond = match tile::parse_path(finished) {
+            Some(TilePath::Hashes(id)) => !reaches(id, size),
+            Some(TilePath::Entries { index, width }) => !reaches(TileId { level: 0, index, width }, size),
+            None => false,
+        };
+        if is_beyond || finished != path && tile::parse_path(finished).is_some() {
+            beyond.push(path.to_owned());
+        }
+    })?;
+    Ok(beyond)
 }
 
 /// Whether a tree of `size` leaves has had a tile.

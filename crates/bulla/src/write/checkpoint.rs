@@ -10,19 +10,18 @@
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::keys::seal_state::SealState;
-use crate::scan::stored_tree;
 use crate::write::commit::Durable;
 use crate::write::kept_pin::KeptPin;
+use crate::write::tree_files::TreeFiles;
 use bulla_crypto::group::Subjects;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::hash::Hash;
-use bulla_proof::tile::{self, TileBuilder, TileId};
-use bulla_proof::tree::{self, TreeHead};
+use bulla_proof::tile::TileBuilder;
+use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, Result};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The name of the checkpoint's file.
@@ -41,14 +40,7 @@ pub(crate) struct Checkpointer {
     follows: bool,
     /// The number of frames that `subjects` was told of as signed, last.
     followed: u64,
-    tiles: TileBuilder,
-    /// The entry bundle that is not full yet.
-    bundle: Vec<u8>,
-    /// Full tiles and bundles that are not written yet.
-    full: Vec<(String, Vec<u8>)>,
-    /// Full tiles and bundles whose partial forms can go once a checkpoint is published.
-    superseded: Vec<String>,
-    directories: HashSet<String>,
+    tree: TreeFiles,
     /// The seal chain after the last frame of the tree, which `[log]` may follow, and the number of frames up to the last event
     /// of a hold, where the tree has grown.
     ahead: Option<(SealChain, AllowedConfig, u64)>,
@@ -58,7 +50,7 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// A checkpointer of a tree that was published up to what `tiles` and `bundle` hold.
+    /// A checkpointer of a tree that was published up to what `edge` holds: partial tiles, and the bundle.
     pub(crate) fn new(
         log: Arc<dyn Store>,
         keys: Arc<dyn Store>,
@@ -66,9 +58,10 @@ impl Checkpointer {
         (signing, pin): (SigningKey, Option<KeptPin>),
         subjects: Option<Arc<dyn Subjects>>,
         followed: u64,
-        (tiles, bundle): (TileBuilder, Vec<u8>),
+        edge: (TileBuilder, Vec<u8>),
     ) -> Self {
-        let published = TreeHead { size: tiles.size(), root: tiles.root() };
+        let tree = TreeFiles::new(log.clone(), edge);
+        let published = tree.head();
         let terms = AllowedConfig::of(config.digest);
         Checkpointer {
             log,
@@ -79,11 +72,7 @@ impl Checkpointer {
             subjects,
             follows: false,
             followed,
-            tiles,
-            bundle,
-            full: Vec::new(),
-            superseded: Vec::new(),
-            directories: HashSet::new(),
+            tree,
             ahead: None,
             published,
             terms,
@@ -108,23 +97,9 @@ impl Checkpointer {
     /// Adds durable frames to the tree.
     pub(crate) fn add(&mut self, durable: Durable) {
         let Durable { commitments, chain, terms, holds } = durable;
-        for commitment in &commitments {
-            tile::push_bundle_entry(&mut self.bundle, commitment);
-            let full = &mut self.full;
-            self.tiles.push(tree::leaf_hash(commitment), &mut |id, hashes| {
-                full.push((id.path(), tile::encode_tile(hashes)));
-            });
-            if tile::partial_width(self.tiles.size()) == 0 {
-                let index = self.tiles.size() / u64::from(tile::FULL_WIDTH) - 1;
-                let path = tile::entries_path(index, tile::FULL_WIDTH);
-                self.full.push((path, std::mem::take(&mut self.bundle)));
-            }
-        }
-        assert_eq!(
-            chain.next_frame(),
-            self.tiles.size(),
-            "the seal chain and the tree cover the same frames"
-        );
+        commitments.iter().for_each(|commitment| self.tree.push(commitment));
+        let size = self.tree.head().size;
+        assert_eq!(chain.next_frame(), size, "the seal chain and the tree cover the same frames");
         self.ahead = Some((chain, terms, holds));
     }
 
@@ -133,23 +108,10 @@ impl Checkpointer {
     /// # Errors
     /// `Unavailable` where a file cannot be written. Calling again goes on where it stopped.
     pub(crate) fn publish(&mut self) -> Result<bool> {
-        let size = self.tiles.size();
         let Some((chain, terms, holds)) = self.ahead.clone() else { return Ok(false) };
-        while let Some((path, content)) = self.full.last() {
-            self.write(&path.clone(), &content.clone())?;
-            self.superseded.extend(self.full.pop().map(|(path, _)| path));
-        }
-        for (id, hashes) in self.tiles.partials() {
-            self.write(&id.path(), &tile::encode_tile(&hashes))?;
-        }
-        let width = tile::partial_width(size);
-        if width > 0 {
-            let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
-            let bundle = self.bundle.clone();
-            self.write(&path, &bundle)?;
-        }
-        let head = TreeHead { size, root: self.tiles.root() };
-        let root = head.root;
+        self.tree.write_all()?;
+        let head = self.tree.head();
+        let TreeHead { size, root } = head;
         let subjects = self.subjects.as_ref().map_or(Ok(0), |subjects| subjects.next_number())?;
         if let Some(subjects) = self.subjects.as_ref().filter(|_| self.follows) {
             subjects.signs(head)?;
@@ -165,7 +127,7 @@ impl Checkpointer {
         written.map_err(|error| Error::io(format!("writing {}", self.log.describe(FILE)), error))?;
         (self.published, self.terms) = (head, terms);
         self.ahead = None;
-        self.remove_superseded();
+        self.tree.remove_superseded();
         Ok(true)
     }
 
@@ -177,122 +139,10 @@ impl Checkpointer {
             let _ = bulla_store::replace(&*self.log, FILE, note.as_bytes());
         }
     }
-
-    /// Writes a tile or bundle durably, with the directories above it.
-    fn write(&mut self, path: &str, content: &[u8]) -> Result<()> {
-        let failed = |path: &str, error| Error::io(format!("writing {}", self.log.describe(path)), error);
-        let directory = bulla_store::path::parent(path);
-        if !self.directories.contains(directory) {
-            self.log.create_directory(directory).map_err(|error| failed(directory, error))?;
-            let mut above = directory;
-            while !above.is_empty() {
-                above = bulla_store::path::parent(above);
-                self.log.sync_directory(above).map_err(|error| failed(above, error))?;
-            }
-            self.directories.insert(directory.to_owned());
-        }
-        bulla_store::replace(&*self.log, path, content).map_err(|error| failed(path, error))
-    }
-
-    /// Removes partial tiles whose full one is published. One that cannot be removed harms nobody.
-    fn remove_superseded(&mut self) {
-        for path in self.superseded.drain(..) {
-            let directory = format!("{path}.p");
-            for item in self.log.list(&directory).unwrap_or_default() {
-                // Nothing but tiles is the log's to remove: whoever controls the storage may have put a link to
-                // another directory here.
-                let path = format!("{directory}/{}", item.name);
-                if tile::parse_path(&path).is_some() || is_unfinished(&path) {
-                    let _ = self.log.remove(&path);
-                }
-            }
-            let _ = self.log.remove_directory(&directory);
-            self.directories.remove(&directory);
-        }
-    }
-}
-
-/// Whether this is the name of a tile or bundle that is being written.
-fn is_unfinished(path: &str) -> bool {
-    path.strip_suffix(".tmp").is_some_and(|path| tile::parse_path(path).is_some())
-}
-
-/// Removes what a writer that was killed left of tiles and bundles that it was writing, at the right edge of a tree of `size`
-/// leaves: what it had begun further on, the next checkpoint writes again. One that cannot be removed harms nobody.
-pub(crate) fn remove_unfinished(log: &dyn Store, size: u64) {
-    let mut edge = vec![tile::entries_path(size / u64::from(tile::FULL_WIDTH), tile::FULL_WIDTH)];
-    for level in 0..=7 {
-        let at_level = size >> (8 * u32::from(level));
-        let index = at_level / u64::from(tile::FULL_WIDTH);
-        edge.push(TileId { level, index, width: tile::FULL_WIDTH }.path());
-        if level > 0 && at_level == 0 {
-            break;
-        }
-    }
-    for full in edge {
-        for directory in [bulla_store::path::parent(&full), &format!("{full}.p")] {
-            for item in log.list(directory).unwrap_or_default() {
-                let path = format!("{directory}/{}", item.name);
-                if is_unfinished(&path) {
-                    let _ = log.remove(&path);
-                }
-            }
-        }
-    }
 }
 
 /// A checkpoint as a signed note.
 pub(crate) fn signed_note(origin: &str, size: u64, root: Hash, key: &SigningKey) -> String {
     let checkpoint = Checkpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() };
     sign_checkpoint(&checkpoint, key.verifier(), |text| key.sign(text))
-}
-
-/// The partial tiles and the bundle at a tree's right edge, from the log's files, checked against `checkpoint`.
-///
-/// # Errors
-/// `Tampered` where a file is missing or does not hash to the checkpoint's root, `Unavailable` where one cannot be read.
-pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(TileBuilder, Vec<u8>)> {
-    let size = checkpoint.size;
-    let read = |path: String| -> Result<Vec<u8>> {
-        let name = log.describe(&path);
-        let missing =
-            || Error::tampered(format!("{name} is missing, or no file of the tree; run `bulla verify`"));
-        stored_tree::read(log, &path)?.ok_or_else(missing)
-    };
-    let damaged =
-        |what: &str| Error::tampered(format!("{what} does not belong to the checkpoint; run `bulla verify`"));
-    let mut levels = Vec::new();
-    for level in 0.. {
-        let at_level = size >> (8 * u32::from(level));
-        if at_level == 0 {
-            break;
-        }
-        let width = tile::partial_width(at_level);
-        levels.push(match width {
-            0 => Vec::new(),
-            _ => {
-                let id = TileId { level, index: at_level / u64::from(tile::FULL_WIDTH), width };
-                tile::parse_tile(&read(id.path())?, width).map_err(|_| damaged(&log.describe(&id.path())))?
-            }
-        });
-        if level == 7 {
-            break;
-        }
-    }
-    let tiles = TileBuilder::resume(size, levels).ok_or_else(|| damaged("a tile"))?;
-    if tiles.root() != checkpoint.root {
-        return Err(damaged(&format!("a tile in {}", log.describe("tile"))));
-    }
-    let width = tile::partial_width(size);
-    if width == 0 {
-        return Ok((tiles, Vec::new()));
-    }
-    let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
-    let bundle = read(path.clone())?;
-    let entries = tile::parse_bundle(&bundle, width).map_err(|_| damaged(&log.describe(&path)))?;
-    let leaves = entries.into_iter().map(tree::leaf_hash).collect::<Vec<_>>();
-    if tiles.level(0) != leaves {
-        return Err(damaged(&log.describe(&path)));
-    }
-    Ok((tiles, bundle))
 }

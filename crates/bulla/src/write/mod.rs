@@ -10,3 +10,4 @@ pub(crate) mod seal;
 pub(crate) mod stage;
 pub(crate) mod telemetry;
 pub(crate) mod telling;
+pub(crate) mod tree_files;

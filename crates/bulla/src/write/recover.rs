@@ -29,8 +29,8 @@ use crate::format::segment::{self, SegmentName};
 use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
-use crate::write::checkpoint;
 use crate::write::commit::Start;
+use crate::write::tree_files;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
@@ -140,7 +140,7 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
     }
     let checkpoint = read_checkpoint(log, config)?;
     let state = read_state(keys, config)?;
-    let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
+    let (tiles, bundle) = tree_files::load_edge(log, &checkpoint)?;
     let segments = segment::list(log)?.0;
     let survey = survey(log, config, (&state, &checkpoint), tiles.frontier(), &segments)?;
     let torn = survey.scanned.last().map_or(0, |last| last.cursor.length - last.cursor.offset);
@@ -174,7 +174,7 @@ impl Found {
     /// `Unavailable` where a file cannot be read or written.
     pub(crate) fn adopt(self, log: &dyn Store, segment_size: u64) -> Result<Recovered> {
         let Found { checkpoint, tiles, bundle, survey, report, .. } = self;
-        checkpoint::remove_unfinished(log, checkpoint.size);
+        tree_files::remove_unfinished(log, checkpoint.size);
         remove_unfinished(log)?;
         let adopted = survey.above().map(|head| head.encoded).collect();
         let Survey { next, next_entry, chain, terms, explained, erased, holds, scanned } = survey;
@@ -249,7 +249,7 @@ pub(crate) fn beyond(
     state: &SealState,
     checkpoint: &Checkpoint,
 ) -> Result<Beyond> {
-    let (tiles, _) = checkpoint::load_edge(log, checkpoint)?;
+    let (tiles, _) = tree_files::load_edge(log, checkpoint)?;
     let segments = segment::list(log)?.0;
     let survey = survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?;
     let entries = survey.above().map(|head| head.commitment.entries).sum();

@@ -10,6 +10,7 @@ use bulla_testkit::{alone, is_alone};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 #[test]
@@ -25,6 +26,11 @@ fn a_child_that_has_not_come_to_its_exec_keeps_no_lock() {
 #[test]
 fn a_lock_that_a_child_drops_stays_its_parents() {
     forking("a_lock_that_a_child_drops_stays_its_parents", fork_and_drop);
+}
+
+#[test]
+fn a_log_that_a_child_lets_go_of_stays_its_parents() {
+    forking("a_log_that_a_child_lets_go_of_stays_its_parents", fork_and_let_go);
 }
 
 /// Runs a test that forks in a process of its own, where no other test has a thread.
@@ -96,6 +102,65 @@ fn fork_and_drop() {
     assert_eq!(store.lock("LOCK").unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     drop(lock);
     store.lock("LOCK").unwrap();
+}
+
+/// Threads of the parent are at work at each fork, and may have locked, or be changing, whatever the log has.
+fn fork_and_let_go() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().create(&directory).unwrap();
+    let mut log = Some(Log::open(&directory, Options::default()).unwrap());
+    let (producers, over) = (log.as_ref().unwrap().producers(), AtomicBool::new(false));
+    let appended = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut producer = producers.producer().unwrap();
+            while !over.load(Ordering::Relaxed) {
+                producer.append(&Entry::new("read", "x").subject("anna")).unwrap();
+                producer.flush().unwrap().durable().unwrap();
+                appended.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for round in 0..100 {
+            let before = appended.load(Ordering::Relaxed);
+            // SAFETY: the child lets go of what it has, looks at its files by system calls, and ends by `_exit`.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: a system call. Should the child wait for somebody who is missing, it ends by this.
+                unsafe { libc::alarm(60) };
+                let open = open_files();
+                let log = log.take().unwrap();
+                let refused = match round % 2 {
+                    0 => refuses(log.close()),
+                    _ => {
+                        drop(log);
+                        true
+                    }
+                };
+                let failed = !refused || open == 0 || open_files() != open;
+                // SAFETY: ends the child without running what the parent has registered.
+                unsafe { libc::_exit(failed.into()) }
+            }
+            assert!(child > 0);
+            let mut status = 0;
+            // SAFETY: `status` is valid, and the child is ours.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "round {round}: {status}");
+            while appended.load(Ordering::Relaxed) == before {
+                std::thread::yield_now();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    log.take().unwrap().close().unwrap();
+    let log = Log::open(&directory, Options::default()).unwrap();
+    assert_eq!(log.recovery(), bulla::Recovery::default());
+}
+
+/// How many of the first files this process has open, found out without memory of the allocator.
+fn open_files() -> usize {
+    // SAFETY: it asks for flags, of a file that is open or is none.
+    (0..200).filter(|file| unsafe { libc::fcntl(*file, libc::F_GETFD) } >= 0).count()
 }
 
 fn fork_and_compare() {

@@ -4,6 +4,7 @@
 
 mod age_tool;
 mod append_path;
+mod attacks;
 mod back_off;
 mod backpressure;
 mod configure;
@@ -27,8 +28,10 @@ mod live;
 mod log;
 mod lying;
 mod minimise;
+mod mirror;
 mod panics;
 mod pin;
+mod policy;
 mod reader;
 mod register;
 mod second_reader;

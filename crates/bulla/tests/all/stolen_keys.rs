@@ -40,7 +40,7 @@ fn log_at_two_times() -> (World, String, tempfile::TempDir, tempfile::TempDir) {
 
 /// The seal state of the first directory, in which the state of the chain is that of the second. All but that state stands in the log, or follows
 /// from what does.
-fn forged(before: &Path, stolen: &Path) -> Vec<u8> {
+pub(crate) fn forged(before: &Path, stolen: &Path) -> Vec<u8> {
     let read = |place: &Path| fs::read(place.join("audit.keys/seal.state")).unwrap();
     let (mut state, later) = (read(before), read(stolen));
     assert_ne!(state[STATE], later[STATE], "each frame has the chain go on");

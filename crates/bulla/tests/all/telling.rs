@@ -1,8 +1,10 @@
 //! What is told of receipts is called by threads that others wait for: whatever waits there is refused, and nothing hangs.
 
 use bulla::socket::{Connection, Listen};
-use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, default_keys};
+use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, Recovery, default_keys};
+use bulla_testkit::{alone, is_alone};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -80,6 +82,62 @@ fn a_log_that_what_is_told_closes_or_drops_is_closed_by_another_thread() {
     }
 }
 
+/// Whoever closes a log or a connection there cannot wait until that is done, and may be the last that the process does.
+#[test]
+fn an_exit_waits_for_what_another_thread_closes() {
+    const TEST: &str = "telling::an_exit_waits_for_what_another_thread_closes";
+    if is_alone() {
+        let at = |name| std::env::var_os(name).map(PathBuf::from);
+        return match (at("DIRECTORY"), at("SOCKET")) {
+            (Some(directory), _) => close_log_and_exit(&directory),
+            (_, socket) => close_connection_and_exit(&socket.unwrap()),
+        };
+    }
+    let run = |name: &str, path: &Path| {
+        let output = alone(Command::new("env"), TEST).env(name, path).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(7), "{text}");
+    };
+    let (world, log) = world();
+    let listening = Listen::default().stream(&world.socket).start(&log).unwrap();
+    run("SOCKET", &world.socket);
+    listening.stop();
+    log.close().unwrap();
+    assert_eq!(entries(&world.directory), 1 + LAST);
+    run("DIRECTORY", &world.directory);
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    assert_eq!(log.recovery(), Recovery::default(), "it was closed");
+    log.close().unwrap();
+    assert_eq!(entries(&world.directory), 2 * (1 + LAST));
+}
+
+/// So many entries take longer to become durable than an exit that waits for nothing.
+const LAST: usize = 100_000;
+
+fn close_log_and_exit(directory: &Path) {
+    let log = Log::open(directory, Options::default()).unwrap();
+    let mut producer = log.producer().unwrap();
+    producer.append(&Entry::new("update", "first")).unwrap();
+    let receipt = producer.flush().unwrap();
+    (0..LAST).for_each(|_| producer.append(&Entry::new("update", "here")).unwrap());
+    let (told, closed) = mpsc::channel();
+    receipt.when_durable(move |_| told.send(log.close()).unwrap()).unwrap();
+    assert_eq!(closed.recv().unwrap().unwrap_err().kind(), ErrorKind::Invalid);
+    std::process::exit(7);
+}
+
+fn close_connection_and_exit(socket: &Path) {
+    let connection = Connection::open(socket).unwrap();
+    let mut producer = connection.producer().unwrap();
+    producer.append(&Entry::new("update", "first")).unwrap();
+    let receipt = producer.flush().unwrap();
+    (0..LAST).for_each(|_| producer.append(&Entry::new("update", "from another")).unwrap());
+    let (told, closed) = mpsc::channel();
+    receipt.when_durable(move |_| told.send(connection.close()).unwrap()).unwrap();
+    assert_eq!(closed.recv().unwrap().unwrap_err().kind(), ErrorKind::Invalid);
+    std::process::exit(7);
+}
+
 #[test]
 fn what_is_told_cannot_wait_for_a_log() {
     let (world, log) = world();
@@ -119,8 +177,7 @@ fn what_is_told_cannot_wait_for_a_log() {
     remote.append(&Entry::new("update", "last")).unwrap();
     let last = remote.flush().unwrap();
     last.when_durable(move |_| told.send(client.close()).unwrap()).unwrap();
-    let closed = outcome.recv().unwrap();
-    assert!(closed.is_ok() || closed.is_err_and(|error| error.kind() == ErrorKind::Invalid));
+    assert_eq!(outcome.recv().unwrap().unwrap_err().kind(), ErrorKind::Invalid);
     drop(remote);
     drop(listening);
     log.close().unwrap();

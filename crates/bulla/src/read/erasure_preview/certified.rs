@@ -48,7 +48,7 @@ impl Reader {
             Error::new(ErrorKind::Refused, format!("it is no certificate of an erasure of this log: {why}"))
         };
         let proof = EventProof::parse(certificate).map_err(|error| refused(error.to_string()))?;
-        let key = self.given.key.as_ref().unwrap_or(&self.config.verifier_key);
+        let key = self.given.trust.key.as_ref().unwrap_or(&self.config.verifier_key);
         let checked = proof.verify(Some(key)).map_err(|error| refused(error.to_string()))?;
         let (commitment, before) = (checked.commitment(), checked.before().collect());
         let event = Event::decode(checked.event()).map_err(|error| refused(error.to_string()))?;

@@ -168,6 +168,7 @@ impl Engine {
         let take_up = |pin: PinAtHand| pin.take_up((&*log, &*keys), (&config, &signing), found.signed());
         let pin = pin.map(take_up).transpose()?;
         let pinned = pin.as_ref().map(|pin| pin.state().clone());
+        config::arriving::take_up(&*log)?;
         let recovered = found.adopt(&*log, tuning.segment_size)?;
         let policy = Policy {
             durability: tuning.durability,

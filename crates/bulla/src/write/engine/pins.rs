@@ -10,6 +10,7 @@ use crate::format::config::{self, LogConfig};
 use crate::keys::settings;
 use crate::scan::checkpoint::trusted_checkpoint;
 use crate::scan::pin::{Pin, PinFile};
+use crate::scan::trust::Trust;
 use crate::write::checkpoint::signed_note;
 use crate::write::kept_pin::KeptPin;
 use crate::write::recover::Edge;
@@ -176,7 +177,7 @@ pub(crate) fn make_where_missing(
         PinFile::Head(_) => Ok(None),
         PinFile::Foreign(why) => Err(Error::new(ErrorKind::Refused, why)),
         PinFile::Nothing => {
-            let signed = trusted_checkpoint(log, config, None)?;
+            let signed = trusted_checkpoint(log, config, &Trust::default())?;
             pin.make(&signed.note)?;
             Ok(Some(signed.checkpoint.size))
         }

@@ -1,0 +1,84 @@
+//! Whose a log has to be, and who has to have seen it: what `--key` and `--policy` say.
+
+use crate::exit::Failure;
+use crate::public_key::key_in;
+use bulla::policy::{MAX_POLICY, Policy};
+use bulla::{LogKey, VerifierKey};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The options.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Whose {
+    /// The public key that the log must be of, or a file with it
+    #[arg(long, value_name = "VKEY")]
+    key: Option<String>,
+
+    /// A policy (C2SP tlog-policy) of which logs and how many witnesses are believed; --key goes before its logs
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
+/// By whom a checkpoint is believed.
+#[derive(Debug)]
+pub(crate) enum Trusted {
+    /// Nobody was named.
+    Nobody,
+    /// The log's key.
+    Key(Box<VerifierKey>),
+    /// A policy, which names a log; of a key of ML-DSA-44 one that asks for nothing else.
+    Policy(Box<Policy>),
+}
+
+impl Whose {
+    /// What the options say.
+    pub(crate) fn read(&self) -> Result<Trusted, Failure> {
+        let key = self.key.as_deref().map(|key| key_in::<LogKey>("--key", key)).transpose()?;
+        let policy =
+            self.policy.as_deref().map(|path| Ok::<_, Failure>((path, read_policy(path)?))).transpose()?;
+        Ok(match (key, policy) {
+            (None, None) => Trusted::Nobody,
+            (Some(LogKey::Ed25519(key)), None) => Trusted::Key(Box::new(key)),
+            (Some(key), None) => Trusted::Policy(Box::new(Policy::of_log(key))),
+            (Some(key), Some((_, policy))) => Trusted::Policy(Box::new(policy.with_log(key))),
+            (None, Some((path, policy))) if policy.logs().is_empty() => {
+                return Err(Failure::usage(format!(
+                    "--policy: {} names no log (`log VKEY`): name the log's key there, or with --key",
+                    path.display()
+                )));
+            }
+            (None, Some((_, policy))) => Trusted::Policy(Box::new(policy)),
+        })
+    }
+}
+
+impl Trusted {
+    /// The key, where it is by a key alone.
+    pub(crate) fn key(&self) -> Option<&VerifierKey> {
+        match self {
+            Trusted::Key(key) => Some(key),
+            Trusted::Nobody | Trusted::Policy(_) => None,
+        }
+    }
+
+    /// Who it is, where anybody was named.
+    pub(crate) fn names(&self) -> Option<String> {
+        match self {
+            Trusted::Nobody => None,
+            Trusted::Key(key) => Some(key.to_string()),
+            Trusted::Policy(policy) => match policy.logs() {
+                [log] => Some(log.key.to_string()),
+                logs => Some(format!("one of the {} logs of the policy", logs.len())),
+            },
+        }
+    }
+}
+
+fn read_policy(path: &Path) -> Result<Policy, Failure> {
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_POLICY as u64 + 1).read_to_end(&mut text))
+        .map_err(|error| Failure::io(path.display(), &error))?;
+    Policy::parse(&text).map_err(|error| Failure::usage(format!("--policy: {}: {error}", path.display())))
+}

@@ -1,0 +1,343 @@
+//! `bulla mirror`: to a directory, through a program in the place of ssh, and through a real sshd; killed on either side, refused, cut off.
+
+use crate::support::{
+    Mount, Place, arguments, bulla, command, copy, eventually, exit, finish, lines, may_mount, not_tested,
+    parse_lines, signal,
+};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A log with entries, and where its mirror is to lie.
+fn filled() -> (Place, PathBuf) {
+    let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let to = place.path("copy");
+    (place, to)
+}
+
+/// What a verification with the log's key says of the mirror, which has to be sound.
+#[track_caller]
+fn verified(place: &Place, to: &Path) -> Value {
+    let ran = bulla(arguments!["verify", to, "--key", place.verifier_key(), "--json"]).exits(exit::DONE);
+    ran.json()
+}
+
+fn size(place: &Place) -> Value {
+    place.info("tree_size")
+}
+
+/// A program in the place of ssh, which passes what is to be run there to a shell here. Before, it does `first`.
+fn stand_in(place: &Place, first: &str) -> String {
+    let path = place.write(
+        "reach",
+        format!("#!/bin/sh\n{first}\nfor last; do :; done\nexec sh -c \"$last\"\n").as_bytes(),
+    );
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// The words that mirror to another host by `ssh`.
+fn over(place: &Place, ssh: &str, to: &Path, more: &[&str]) -> Vec<std::ffi::OsString> {
+    let far = format!("elsewhere:{}", to.display());
+    let mut words = arguments!["mirror", place.audit(), far, "--ssh", ssh];
+    words.extend(arguments!["--remote-bulla", env!("CARGO_BIN_EXE_bulla")]);
+    words.extend(more.iter().map(std::ffi::OsString::from));
+    words
+}
+
+fn killed(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn once_ships_what_there_is_and_says_what_that_is() {
+    let (place, to) = filled();
+    let ran = bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::DONE);
+    let frames = size(&place);
+    assert!(
+        ran.out.starts_with(&format!("{}: {frames} frames, 10 entries, signed ", to.display())),
+        "{ran:?}"
+    );
+    let report = verified(&place, &to);
+    assert_eq!(
+        (&report["tree_size"], &report["entries"], &report["findings"]),
+        (&frames, &10.into(), &Value::Array(vec![]))
+    );
+    // Whoever has an identity reads it as the log.
+    let identity = place.keys("identity.age");
+    let read = bulla(arguments!["export", &to, "--identity", &identity, "--keys", place.path("audit.keys")])
+        .exits(exit::DONE);
+    assert_eq!(read.out, place.run("export", &[]).exits(exit::DONE).out);
+    place.append(&[], &lines(10..20)).exits(exit::DONE);
+    let ran = bulla(arguments!["mirror", place.audit(), &to, "--once", "--json"]).exits(exit::DONE);
+    let told = parse_lines(&ran.out);
+    assert_eq!((&told[0]["entries"], &told[told.len() - 1]["entries"]), (&10.into(), &20.into()));
+    let last = &told[told.len() - 1];
+    assert_eq!(
+        (&last["frames"], &last["behind"]["frames"], &last["connected"]),
+        (&size(&place), &0.into(), &true.into())
+    );
+}
+
+#[test]
+fn a_mirror_that_is_killed_again_and_again_follows_the_log() {
+    let (place, to) = filled();
+    let ssh = stand_in(&place, "");
+    for round in 1..9 {
+        let here = arguments!["mirror", place.audit(), &to];
+        let words = if round % 2 == 0 { here } else { over(&place, &ssh, &to, &[]) };
+        let mirror = command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        place.append(&[], &lines(0..round * 40)).exits(exit::DONE);
+        if round % 3 == 0 {
+            let covers = || bulla(arguments!["info", &to, "--json"]).json()["tree_size"] == size(&place);
+            eventually("the mirror has what the log has", || to.join("bulla.toml").exists() && covers());
+        }
+        killed(mirror);
+        if to.join("bulla.toml").exists() {
+            verified(&place, &to);
+        }
+    }
+    // The receiver of the last one may take a moment to hear that its sender is gone.
+    eventually("the lock is free", || {
+        let ran = bulla(arguments!["mirror", place.audit(), &to, "--once"]);
+        assert!([exit::DONE, exit::ENVIRONMENT].contains(&ran.code), "{ran:?}");
+        ran.code == exit::DONE
+    });
+    assert_eq!(verified(&place, &to)["tree_size"], size(&place));
+}
+
+#[test]
+fn a_mirror_is_interrupted_at_once() {
+    let (place, to) = filled();
+    let mirror = command(arguments!["mirror", place.audit(), &to]).spawn().unwrap();
+    eventually("it has begun", || to.join("bulla.toml").exists());
+    signal(&mirror, Signal::INT);
+    finish(mirror).exits(exit::INTERRUPTED);
+    verified(&place, &to);
+}
+
+#[test]
+fn a_line_that_fails_is_taken_up_again_and_told() {
+    let (place, to) = filled();
+    // It lets the second attempt through, and the first one only for a moment.
+    let mark = place.path("mark");
+    let first = format!(
+        "if [ -e '{0}' ]; then :; else touch '{0}'; for last; do :; done; timeout -s KILL 2 sh -c \"$last\"; exit 255; fi",
+        mark.display()
+    );
+    let ssh = stand_in(&place, &first);
+    let mut mirror = command(over(&place, &ssh, &to, &["--json"])).spawn().unwrap();
+    eventually("the first attempt is over", || mark.exists() && to.join("bulla.toml").exists());
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let expected = size(&place);
+    eventually("it goes on", || bulla(arguments!["info", &to, "--json"]).json()["tree_size"] == expected);
+    mirror.kill().unwrap();
+    let ran = mirror.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
+    let told = parse_lines(&out);
+    assert!(told.iter().any(|line| line["connected"] == Value::Bool(false)), "{out}");
+    assert!(err.contains("trying again in 1 s"), "{err}");
+}
+
+#[test]
+fn what_cannot_be_a_mirror_is_refused_before_anything_is_written() {
+    let (place, to) = filled();
+    let refused = |words, code, why: &str| {
+        let ran = bulla(words).exits(code);
+        assert!(ran.err.contains(why), "{why}: {ran:?}");
+    };
+    let audit = place.audit();
+    refused(arguments!["mirror", &audit, audit.join("copy")], exit::USAGE, "are one in the other");
+    refused(arguments!["mirror", &audit, &audit], exit::USAGE, "are one in the other");
+    refused(arguments!["mirror", &audit, place.path("audit.keys").join("copy")], exit::USAGE, "its keys");
+    refused(arguments!["mirror", place.path("nothing"), &to], exit::ENVIRONMENT, "is not a log");
+    refused(arguments!["mirror", &audit, "-oProxyCommand=touch:x"], exit::USAGE, "");
+    refused(arguments!["mirror", &audit, "host:"], exit::USAGE, "no directory follows the host");
+    refused(arguments!["mirror", "--receive", &to, "--once"], exit::USAGE, "cannot be used with");
+    refused(
+        arguments!["mirror", &audit, "elsewhere:copy", "--ssh", "/nowhere/ssh"],
+        exit::ENVIRONMENT,
+        "starting /nowhere/ssh",
+    );
+    let silent = stand_in(&place, "echo Welcome to this host; exit 1");
+    refused(over(&place, &silent, &to, &[]), exit::ENVIRONMENT, "a shell that prints something");
+    let home = place.path("home");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("letters"), "").unwrap();
+    refused(arguments!["mirror", &audit, &home], exit::REFUSED, "it has `letters`");
+    refused(over(&place, &stand_in(&place, ""), &home, &[]), exit::REFUSED, "it has `letters`");
+    assert!(!to.exists());
+}
+
+#[test]
+fn a_log_that_was_put_back_is_a_violation_here_and_there() {
+    let (place, to) = filled();
+    for name in ["audit", "audit.keys"] {
+        copy(&place.path(name), &place.path(&format!("{name}.before")));
+    }
+    place.append(&[], &lines(10..20)).exits(exit::DONE);
+    bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::DONE);
+    let before = verified(&place, &to);
+    for name in ["audit", "audit.keys"] {
+        fs::remove_dir_all(place.path(name)).unwrap();
+        copy(&place.path(&format!("{name}.before")), &place.path(name));
+    }
+    let ssh = stand_in(&place, "");
+    for words in [arguments!["mirror", place.audit(), &to, "--json"], over(&place, &ssh, &to, &["--json"])] {
+        let ran = bulla(words).exits(exit::VIOLATION);
+        assert!(ran.err.contains("violation pin-mismatch: the source has"), "{ran:?}");
+        assert!(parse_lines(&ran.out).pop().unwrap()["error"].as_str().unwrap().contains("pin-mismatch"));
+    }
+    place.append(&[], &lines(20..60)).exits(exit::DONE);
+    let ran = bulla(arguments!["mirror", place.audit(), &to]).exits(exit::VIOLATION);
+    assert!(ran.err.contains("violation pin-mismatch: the first"), "{ran:?}");
+    assert_eq!(verified(&place, &to), before);
+}
+
+#[test]
+fn the_key_that_is_named_binds_the_log() {
+    let (place, to) = filled();
+    let other = Place::new();
+    let ran =
+        bulla(arguments!["mirror", place.audit(), &to, "--key", other.verifier_key()]).exits(exit::VIOLATION);
+    assert!(ran.err.contains("violation key-mismatch"), "{ran:?}");
+    bulla(arguments!["mirror", place.audit(), &to, "--once", "--key", place.verifier_key()])
+        .exits(exit::DONE);
+    verified(&place, &to);
+}
+
+#[test]
+fn a_full_disk_leaves_the_mirror_as_it_was() {
+    const TEST: &str = "mirror::a_full_disk_leaves_the_mirror_as_it_was";
+    if !may_mount(TEST) {
+        return;
+    }
+    let (place, _) = filled();
+    let mount = place.path("small");
+    let _mount = Mount::new(&mount, "size=1M");
+    let to = mount.join("copy");
+    bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::DONE);
+    let before = verified(&place, &to);
+    place.append(&[], &crate::support::incompressible(300)).exits(exit::DONE);
+    // From the start nothing was possible, or all attempts came to nothing.
+    let words = arguments!["mirror", place.audit(), &to];
+    let mut mirror = command(words).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(mirror.try_wait().unwrap().is_none(), "it waits for room");
+    mirror.kill().unwrap();
+    let err = String::from_utf8(mirror.wait_with_output().unwrap().stderr).unwrap();
+    assert!(err.contains("No space left on device") && err.contains("trying again"), "{err}");
+    assert_eq!(verified(&place, &to)["tree_size"], before["tree_size"]);
+}
+
+/// A server of ssh on this host, for this user alone, with what reaches it.
+struct Sshd {
+    process: Child,
+    destination: String,
+    ssh: String,
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Sshd {
+    fn start(place: &Place, to: &Path) -> Option<Self> {
+        let program = "/usr/sbin/sshd";
+        let user =
+            String::from_utf8(Command::new("id").arg("-un").output().ok()?.stdout).ok()?.trim().to_owned();
+        for key in ["host", "own"] {
+            let mut command = Command::new("ssh-keygen");
+            command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(place.path(key));
+            command.status().ok().filter(std::process::ExitStatus::success)?;
+        }
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (host, authorized) = (place.path("host"), place.path("own.pub"));
+        let configuration = format!(
+            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+             PasswordAuthentication no\nPidFile none\n",
+            host.display(),
+            authorized.display()
+        );
+        let configuration = place.write("sshd_config", configuration.as_bytes());
+        let mut command = Command::new(program);
+        command.args(["-D", "-e", "-f", &configuration]).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(fs::File::create(place.path("sshd.log")).unwrap());
+        let mut process = command.spawn().ok()?;
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if process.try_wait().unwrap().is_some() || std::time::Instant::now() > deadline {
+                let _ = process.kill();
+                let _ = process.wait();
+                return None;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let own = place.path("own");
+        let ssh = format!(
+            "ssh -F /dev/null -i {} -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=no \
+             -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
+            own.display()
+        );
+        Some(Sshd { process, destination: format!("ssh://{user}@127.0.0.1:{port}{}", to.display()), ssh })
+    }
+
+    fn words(&self, place: &Place, more: &[&str]) -> Vec<std::ffi::OsString> {
+        let mut words = arguments!["mirror", place.audit(), &self.destination, "--ssh", &self.ssh];
+        words.extend(arguments!["--remote-bulla", env!("CARGO_BIN_EXE_bulla")]);
+        words.extend(more.iter().map(std::ffi::OsString::from));
+        words
+    }
+}
+
+#[test]
+fn over_a_real_ssh_the_same_arrives() {
+    const TEST: &str = "mirror::over_a_real_ssh_the_same_arrives";
+    // For root it wants a directory of its own, which is made where nobody else sees it.
+    let _run = match rustix::process::geteuid().is_root() && !Path::new("/run/sshd").exists() {
+        false => None,
+        true if !may_mount(TEST) => return,
+        true => Some(Mount::new(Path::new("/run"), "size=1M")),
+    };
+    if rustix::process::geteuid().is_root() {
+        fs::create_dir_all("/run/sshd").unwrap();
+    }
+    let (place, _) = filled();
+    let to = place.path("it's a copy");
+    let Some(sshd) = Sshd::start(&place, &to) else {
+        return not_tested(TEST, "no sshd that this user can run, or it does not start");
+    };
+    let ran = bulla(sshd.words(&place, &["--once"]));
+    if ran.code != exit::DONE && !to.exists() {
+        let log = fs::read_to_string(place.path("sshd.log")).unwrap_or_default();
+        return not_tested(TEST, &format!("sshd lets nobody in here: {} {log}", ran.err));
+    }
+    ran.exits(exit::DONE);
+    assert_eq!(verified(&place, &to)["tree_size"], size(&place));
+    // The connection is cut while it follows, on the server's side.
+    let mut mirror = command(sshd.words(&place, &[])).stdout(Stdio::null()).spawn().unwrap();
+    place.append(&[], &lines(10..40)).exits(exit::DONE);
+    let expected = size(&place);
+    eventually("it follows", || bulla(arguments!["info", &to, "--json"]).json()["tree_size"] == expected);
+    let children = Command::new("ps").args(["-o", "pid=", "--ppid", &sshd.process.id().to_string()]).output();
+    let children =
+        children.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    for child in children.split_whitespace() {
+        Command::new("kill").args(["-9", child]).status().unwrap();
+    }
+    place.append(&[], &lines(40..70)).exits(exit::DONE);
+    let expected = size(&place);
+    eventually("it goes on", || bulla(arguments!["info", &to, "--json"]).json()["tree_size"] == expected);
+    mirror.kill().unwrap();
+    mirror.wait().unwrap();
+    verified(&place, &to);
+}

@@ -1,0 +1,139 @@
+//! `bulla.toml.next`: the `bulla.toml` that a mirror has for a checkpoint which is still to arrive.
+//!
+//! A log's configuration and its checkpoint are two files, and no rename replaces both at once. A mirror takes up checkpoints that
+//! may be far apart, and `[log]` may have changed between them, so that neither file fits the other's next version. So the
+//! configuration that belongs to the next checkpoint lies beside the one that counts, under that checkpoint's size: the rename of
+//! `checkpoint` makes it count, and nothing else does.
+//!
+//! ```text
+//! bulla-next-v1 <size of the checkpoint, in decimal> newline
+//! the bytes of bulla.toml
+//! ```
+//!
+//! Invariants:
+//! - it counts exactly where the checkpoint has that size, and then in the place of `bulla.toml`;
+//! - it is removed only where it does not count, or once `bulla.toml` has its bytes, durably.
+//!
+//! Whoever can write to the log's directory can put one there, as they can edit `bulla.toml`: both are held against the digest that
+//! the last epoch has.
+
+use super::{FILE, LIMIT};
+use crate::format::files;
+use bulla_proof::checkpoint::{Checkpoint, MAX_NOTE, SignedNote};
+use bulla_store::{Error, Result, Store};
+use std::io;
+
+/// The name of the file.
+pub(crate) const NEXT: &str = "bulla.toml.next";
+const MARK: &str = "bulla-next-v1 ";
+/// The longest first line, with its newline.
+const MOST_LINE: u64 = 40;
+
+/// A configuration, and the size of the checkpoint with which it begins to count.
+pub(crate) struct Arriving {
+    size: u64,
+    text: Vec<u8>,
+}
+
+impl Arriving {
+    /// Reads the file, where there is one.
+    ///
+    /// # Errors
+    /// `Invalid` where it is none of these, `Unavailable` where it cannot be read.
+    fn read(store: &dyn Store) -> Result<Option<Self>> {
+        let bytes = match bulla_store::read_small(store, NEXT, MOST_LINE + LIMIT) {
+            Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {
+                return Ok(None);
+            }
+            bytes => bytes?,
+        };
+        let none = || {
+            Error::invalid(format!(
+                "{} is not what a mirror writes: remove it, and run `bulla mirror` again",
+                store.describe(NEXT)
+            ))
+        };
+        Arriving::parse(&bytes).map(Some).ok_or_else(none)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        let size = std::str::from_utf8(&bytes[..end]).ok()?.strip_prefix(MARK)?;
+        let parsed = size.parse::<u64>().ok().filter(|parsed| parsed.to_string() == size)?;
+        Some(Arriving { size: parsed, text: bytes[end + 1..].to_vec() })
+    }
+
+    /// Whether the checkpoint that is there is the one with which it counts.
+    fn counts(&self, store: &dyn Store) -> Result<bool> {
+        Ok(published(store)? == Some(self.size))
+    }
+}
+
+/// The size of the checkpoint that is there, whoever signed it; nothing where there is none.
+fn published(store: &dyn Store) -> Result<Option<u64>> {
+    let note = match bulla_store::read_small(store, files::CHECKPOINT, MAX_NOTE as u64) {
+        Ok(note) => note,
+        Err(error) => match error.io_error().map(io::Error::kind) {
+            // What is wrong with it, whoever reads the checkpoint tells.
+            None
+            | Some(io::ErrorKind::NotFound | io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory) => {
+                return Ok(None);
+            }
+            Some(_) => return Err(error),
+        },
+    };
+    let parsed = SignedNote::parse(&note).and_then(|note| Checkpoint::parse(note.text));
+    Ok(parsed.ok().map(|checkpoint| checkpoint.size))
+}
+
+/// The configuration that counts in the place of `bulla.toml`, where one does.
+///
+/// # Errors
+/// `Invalid` where the file is not what a mirror writes, `Unavailable` where it or the checkpoint cannot be read.
+pub(super) fn arrived(store: &dyn Store) -> Result<Option<Vec<u8>>> {
+    let Some(arriving) = Arriving::read(store)? else { return Ok(None) };
+    Ok(arriving.counts(store)?.then_some(arriving.text))
+}
+
+/// Whether a mirror has begun here whose first checkpoint has not arrived: there is a configuration for one, and none that counts.
+pub(super) fn has_begun(store: &dyn Store) -> bool {
+    store.open(FILE).is_err() && Arriving::read(store).is_ok_and(|arriving| arriving.is_some())
+}
+
+/// Has `text` be the configuration from the checkpoint of `size` frames on.
+///
+/// # Errors
+/// Where it cannot be written.
+pub(crate) fn announce(store: &dyn Store, size: u64, text: &[u8]) -> io::Result<()> {
+    bulla_store::replace(store, NEXT, &encode(size, text))
+}
+
+fn encode(size: u64, text: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{MARK}{size}\n").into_bytes();
+    bytes.extend_from_slice(text);
+    bytes
+}
+
+/// For fuzzing: that these bytes are no such file, or one of one spelling.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn check(bytes: &[u8]) {
+    if let Some(Arriving { size, text }) = Arriving::parse(bytes) {
+        assert_eq!(encode(size, &text), bytes, "it has one spelling");
+    }
+}
+
+/// Takes up a configuration that counts, as `bulla.toml`, and removes the file: to whoever writes the log, and holds its lock. One whose
+/// checkpoint is still to arrive is removed as well, if there is a configuration without it.
+///
+/// # Errors
+/// As [`arrived`]; `Unavailable` where a file cannot be written.
+pub(crate) fn take_up(store: &dyn Store) -> Result<()> {
+    let Some(arriving) = Arriving::read(store)? else { return Ok(()) };
+    let failed = |error| Error::io(format!("writing {}", store.describe(FILE)), error);
+    if arriving.counts(store)? {
+        bulla_store::replace(store, FILE, &arriving.text).map_err(failed)?;
+    } else if has_begun(store) {
+        return Ok(());
+    }
+    store.remove(NEXT).and_then(|()| store.sync_directory("")).map_err(failed)
+}

@@ -1,0 +1,118 @@
+//! The destination of a mirror, as it is found: what it holds under its checkpoint, and what an earlier mirror left beyond that.
+//!
+//! Invariants:
+//! - it is a mirror, or nothing but a lock: in a directory with anything else in it nothing is written;
+//! - what is taken for the destination's tree is what its checkpoint signs.
+
+use super::Shipped;
+use super::passed::Passed;
+use crate::format::config::{self, LogConfig, arriving};
+use crate::format::files;
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
+use crate::scan::stored_tree;
+use crate::write::tree_files::{TreeFiles, load_edge};
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::tile::TileBuilder;
+use bulla_store::{Error, ErrorKind, Lock, Result, Store};
+use std::io;
+use std::sync::Arc;
+
+/// What a mirror goes on with.
+pub(super) struct State {
+    /// The configuration that counts; nothing where no checkpoint has arrived yet.
+    pub(super) known: Option<Known>,
+    pub(super) tree: TreeFiles,
+    pub(super) passed: Passed,
+}
+
+/// The configuration of a log that is mirrored.
+pub(super) struct Known {
+    pub(super) config: LogConfig,
+    /// The bytes of the file.
+    pub(super) text: Vec<u8>,
+}
+
+/// Makes the directory where it is missing, and takes its lock.
+///
+/// # Errors
+/// `Locked` where somebody else has it, `Refused` where there is something else in the directory, or to root where it is somebody
+/// else's; else where it cannot be made.
+pub(super) fn lock(store: &dyn Store) -> Result<Box<dyn Lock>> {
+    bulla_store::require_own(store)?;
+    let name = store.describe("");
+    store.create_directory("").map_err(|error| Error::io(format!("making {name}"), error))?;
+    require_mirror(store)?;
+    store.lock(files::LOCK).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Error::new(
+            ErrorKind::Locked,
+            format!(
+                "another mirror, or a writer, has {name} open: stop it, or mirror to a directory of its own"
+            ),
+        ),
+        _ => Error::io(format!("locking {}", store.describe(files::LOCK)), error),
+    })
+}
+
+/// That there is a mirror in the directory, one that was begun, or nothing.
+fn require_mirror(store: &dyn Store) -> Result<()> {
+    let name = store.describe("");
+    let items = store.list("").map_err(|error| Error::io(format!("listing {name}"), error))?;
+    let is_begun = items.iter().any(|item| item.name == config::FILE || item.name == arriving::NEXT);
+    let unfinished = format!("{}.tmp", arriving::NEXT);
+    let other = items.iter().find(|item| {
+        item.name != files::LOCK && item.name != unfinished && !(item.name == "lost+found" && item.directory)
+    });
+    match other.filter(|_| !is_begun) {
+        None => Ok(()),
+        Some(other) => Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "{name} is no mirror, and not empty: it has `{}`; name a directory of its own",
+                other.name
+            ),
+        )),
+    }
+}
+
+impl State {
+    /// What is in `store`, whose lock is held. Takes up a configuration that has arrived, and removes tiles that no checkpoint
+    /// covers: they may be of a history that the source does not go on with.
+    ///
+    /// # Errors
+    /// `Tampered` where it is not what its checkpoint signs, or is not signed by `key`; `Unavailable` where a file cannot be read.
+    pub(super) fn resume(store: &Arc<dyn Store>, key: Option<&VerifierKey>) -> Result<Self> {
+        arriving::take_up(&**store)?;
+        if store.open(config::FILE).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            remove_beyond(&**store, 0)?;
+            let tree = TreeFiles::new(store.clone(), (TileBuilder::new(), Vec::new()));
+            return Ok(State { known: None, tree, passed: Passed::default() });
+        }
+        let text = config::read(&**store)?;
+        let (config, _) = config::load_of_log(&**store)?;
+        let snapshot = Snapshot::trusted(store.clone(), config.clone(), &key.into())?;
+        remove_beyond(&**store, snapshot.checkpoint.size)?;
+        let edge = load_edge(&**store, &snapshot.checkpoint)?;
+        let passed = Passed::under(&Manifest::load_end(snapshot)?)?;
+        let tree = TreeFiles::new(store.clone(), edge);
+        Ok(State { known: Some(Known { config, text }), tree, passed })
+    }
+
+    /// What it holds, where nothing more is known of the source.
+    pub(super) fn shipped(&self) -> Shipped {
+        Shipped {
+            frames: self.tree.head().size,
+            entries: self.passed.next_entry,
+            signed_time: self.passed.signed_time,
+            ..Shipped::default()
+        }
+    }
+}
+
+fn remove_beyond(store: &dyn Store, size: u64) -> Result<()> {
+    for path in stored_tree::beyond(store, size)? {
+        let removed = store.remove(&path);
+        removed.map_err(|error| Error::io(format!("removing {}", store.describe(&path)), error))?;
+    }
+    Ok(())
+}

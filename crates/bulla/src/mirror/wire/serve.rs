@@ -1,0 +1,168 @@
+//! The source's side of the line.
+
+use super::message::{Answer, FIRST, MOST_READ, Request, VERSION};
+use crate::format::config::{self, arriving};
+use crate::format::files;
+use crate::format::segment::{DIRECTORY, SegmentName};
+use crate::mirror::Shipped;
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::tile;
+use bulla_store::{Error, Result, Store, StoreFile};
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+/// So often it is looked whether the log has gone on.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest wait that is asked for at once.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// What the sender asks of the receiver, and does itself meanwhile.
+pub struct Sending<'a> {
+    /// Whether it ends once all has arrived that is there now.
+    pub once: bool,
+    /// The key that the log has to be signed by.
+    pub key: Option<&'a VerifierKey>,
+    /// Waits for so long; false where it was woken to end.
+    pub wait: &'a mut dyn FnMut(Duration) -> bool,
+    /// Is told what has arrived.
+    pub told: &'a mut dyn FnMut(&Shipped),
+}
+
+/// Gives out the log in `source` to a receiver, until that has all of it or fails.
+///
+/// # Errors
+/// Why the receiver failed, as it says it; `Unavailable` where the line did, or where it says what none does.
+pub fn serve(
+    source: &dyn Store,
+    input: &mut dyn Read,
+    output: &mut dyn Write,
+    sending: &mut Sending<'_>,
+) -> Result<()> {
+    let failed = |error| Error::io("the line to the receiver", error);
+    let key = sending.key.map(ToString::to_string).unwrap_or_default();
+    Answer::Hello { version: VERSION, once: sending.once, key }.write(output).map_err(failed)?;
+    let mut open = None::<(String, Box<dyn StoreFile>)>;
+    loop {
+        let answer = match Request::read(input).map_err(failed)? {
+            Request::State(shipped) => {
+                (sending.told)(&shipped);
+                continue;
+            }
+            Request::Done => return Ok(()),
+            Request::Failed { kind, message } => {
+                return Err(Error::new(kind, format!("the receiver: {message}")));
+            }
+            Request::Open { path } => opened(source, &path).map(|(file, answer)| {
+                open = Some((path, file));
+                answer
+            }),
+            Request::Read { offset, count, path } => read(source, &mut open, &path, offset, count),
+            Request::List { path } => match path == DIRECTORY {
+                true => source.list(&path).map(Answer::Names),
+                false => Err(not_given(&path)),
+            },
+            Request::Wait { milliseconds, known } => {
+                let time = Duration::from_millis(milliseconds.into()).min(LONGEST_WAIT);
+                Ok(Answer::News(wait(source, known, time, sending.wait)))
+            }
+        };
+        let answer =
+            answer.unwrap_or_else(|error| Answer::Failed { kind: error.kind(), message: error.to_string() });
+        answer.write(output).map_err(failed)?;
+    }
+}
+
+/// Whether a path is one of what a mirror has.
+fn is_of_log(path: &str) -> bool {
+    let of_segment = || path.strip_prefix(DIRECTORY)?.strip_prefix('/').and_then(SegmentName::parse);
+    [config::FILE, arriving::NEXT, files::CHECKPOINT].contains(&path)
+        || tile::parse_path(path).is_some()
+        || of_segment().is_some()
+}
+
+fn not_given(path: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("{path:?} is nothing that a mirror has"))
+}
+
+fn file(source: &dyn Store, path: &str) -> io::Result<Box<dyn StoreFile>> {
+    if is_of_log(path) { source.open(path) } else { Err(not_given(path)) }
+}
+
+fn opened(source: &dyn Store, path: &str) -> io::Result<(Box<dyn StoreFile>, Answer)> {
+    let file = file(source, path)?;
+    let length = file.length()?;
+    let mut first = vec![0; usize::try_from(length).unwrap_or(usize::MAX).min(FIRST)];
+    file.read_exact_at(&mut first, 0)?;
+    Ok((file, Answer::Opened { length, first }))
+}
+
+/// Bytes of the file that was opened last, or of another one.
+fn read(
+    source: &dyn Store,
+    open: &mut Option<(String, Box<dyn StoreFile>)>,
+    path: &str,
+    offset: u64,
+    count: u32,
+) -> io::Result<Answer> {
+    let file = match open {
+        Some((name, file)) if name == path => file,
+        _ => &mut open.insert((path.to_owned(), file(source, path)?)).1,
+    };
+    let mut bytes = vec![0; usize::try_from(count).unwrap_or(usize::MAX).min(MOST_READ)];
+    let read = file.read_at(&mut bytes, offset)?;
+    bytes.truncate(read);
+    Ok(Answer::Bytes(bytes))
+}
+
+/// What tells one state of a log from another: its checkpoint and its configuration, as far as they can be read.
+fn digest(source: &dyn Store) -> Hash {
+    let content = |path| bulla_store::read_small(source, path, 1 << 20).unwrap_or_default();
+    let (note, text) = (content(files::CHECKPOINT), content(config::FILE));
+    sha256(&[&(note.len() as u64).to_le_bytes(), &note, &text])
+}
+
+fn wait(source: &dyn Store, known: Hash, time: Duration, pause: &mut dyn FnMut(Duration) -> bool) -> Hash {
+    let mut waited = Duration::ZERO;
+    loop {
+        let now = digest(source);
+        if now != known || waited >= time || !pause(PAUSE) {
+            return now;
+        }
+        waited += PAUSE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_given_out_but_what_a_mirror_has() {
+        for path in [
+            "bulla.toml",
+            "bulla.toml.next",
+            "checkpoint",
+            "tile/0/000",
+            "tile/entries/000.p/7",
+            "segments/00000000000000000000.seg",
+            "segments/00000000000000000007-1.seg",
+        ] {
+            assert!(is_of_log(path), "{path}");
+        }
+        for path in [
+            "",
+            "LOCK",
+            "index/00000000000000000000.idx",
+            "segments",
+            "segments/",
+            "segments/../../audit.keys/signing.key",
+            "../audit.keys/signing.key",
+            "/etc/passwd",
+            "tile/../bulla.toml",
+            "checkpoint/",
+        ] {
+            assert!(!is_of_log(path), "{path}");
+        }
+    }
+}

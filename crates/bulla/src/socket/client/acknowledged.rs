@@ -1,0 +1,72 @@
+//! [`State`]: what the log has said of batches.
+
+use crate::socket::wire::Acknowledgement;
+use bulla_store::{Error, ErrorKind, Result};
+
+/// Batches of which some entries were refused and that are remembered one by one.
+const REMEMBERED: usize = 64;
+
+/// What the log has said.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) acknowledged: u64,
+    /// Why nothing more will be.
+    pub(super) failure: Option<(ErrorKind, String)>,
+    refused: Vec<RefusedBatches>,
+    pub(super) tells: Vec<Tell>,
+}
+
+/// Batches from the first to the last of which so many entries were refused, and why the first was.
+struct RefusedBatches {
+    first: u64,
+    last: u64,
+    entries: u64,
+    reason: String,
+}
+
+pub(super) struct Tell {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) tell: Box<dyn FnOnce(Result<()>) + Send>,
+}
+
+impl State {
+    /// What is to be said of batches behind `from` up to `to`, of which entries were refused.
+    pub(super) fn refusal(&self, from: u64, to: u64) -> Option<Error> {
+        let mut those =
+            self.refused.iter().filter(|refused| refused.last > from && refused.first <= to).peekable();
+        let reason = those.peek()?.reason.clone();
+        let entries = those.map(|refused| refused.entries).sum::<u64>();
+        let text = if entries == 1 { "an entry was".to_owned() } else { format!("{entries} entries were") };
+        Some(Error::invalid(format!("{text} refused, the others are durable: {reason}")))
+    }
+
+    /// What came of the batches behind `from` up to `to`, where that is known.
+    pub(super) fn outcome(&self, from: u64, to: u64) -> Option<Result<()>> {
+        if self.acknowledged >= to {
+            return Some(self.refusal(from, to).map_or(Ok(()), Err));
+        }
+        self.failure.as_ref().map(|(kind, message)| Err(Error::new(*kind, message.clone())))
+    }
+
+    pub(super) fn take(&mut self, acknowledgement: Acknowledgement) {
+        if let Some(failure) = acknowledgement.error {
+            let error = failure.into_error();
+            self.failure.get_or_insert((error.kind(), error.to_string()));
+            return;
+        }
+        self.acknowledged = acknowledgement.batch;
+        if acknowledgement.refused > 0 {
+            let (first, entries) = (acknowledgement.batch, acknowledgement.refused);
+            let reason =
+                acknowledgement.reasons.into_iter().next().map_or(String::new(), |first| first.reason);
+            self.refused.push(RefusedBatches { first, last: first, entries, reason });
+            if self.refused.len() > REMEMBERED {
+                // Whoever asks of one of these is told of both: of neither would not be true.
+                let second = self.refused.remove(1);
+                self.refused[0].last = second.last;
+                self.refused[0].entries += second.entries;
+            }
+        }
+    }
+}

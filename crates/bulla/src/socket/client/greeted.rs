@@ -1,0 +1,50 @@
+//! [`Greeted`]: who listens there.
+
+use crate::control::link::Link;
+use crate::socket::messages::Messages;
+use crate::socket::wire::{Greeting, VERSION};
+use crate::socket::{PATIENCE, listener};
+use bulla_store::{Error, Result};
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+/// The longest message that is read.
+const LONGEST: usize = 64 << 10;
+
+/// A connection on which the server has said who it is.
+pub(super) struct Greeted {
+    pub(super) link: Link,
+    pub(super) messages: Messages,
+    pub(super) greeting: Greeting,
+}
+
+impl Greeted {
+    pub(super) fn connect(path: &Path) -> Result<Self> {
+        let failed = |error| Error::io(format!("connecting to {}", path.display()), error);
+        let link = Link::new(listener::connect(path)?, None);
+        let mut messages = Messages::new(LONGEST);
+        let deadline = Instant::now() + PATIENCE;
+        while !messages.is_next_here() {
+            if !messages.fill(&link, Some(deadline)).map_err(failed)? {
+                return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+        let body = messages.take().map_err(failed)?.unwrap_or_default();
+        let greeting = serde_json::from_slice::<Greeting>(body).map_err(|_| strange(path))?;
+        if let Some(failure) = greeting.error {
+            return Err(failure.into_error());
+        }
+        if greeting.version != VERSION || greeting.window == 0 {
+            return Err(strange(path));
+        }
+        Ok(Greeted { link, messages, greeting })
+    }
+}
+
+fn strange(path: &Path) -> Error {
+    Error::unavailable(format!(
+        "{}: what listens there is no log, or of another version of Bulla",
+        path.display()
+    ))
+}

@@ -1,0 +1,142 @@
+//! [`Connection`]: a process that appends to the log which another process has open.
+//!
+//! A producer has a connection of its own, and a thread that reads what is acknowledged, and sends what has lingered.
+#![expect(clippy::disallowed_methods, reason = "a thread for each connection, and how long one may wait")]
+
+mod acknowledged;
+mod greeted;
+mod producer;
+mod receipt;
+mod shared;
+
+pub use producer::RemoteProducer;
+pub use receipt::RemoteReceipt;
+
+use crate::log::closer;
+use crate::write::telling;
+use bulla_crypto::environment::Environment;
+use bulla_store::{Error, ErrorKind, Result, process};
+use greeted::Greeted;
+use rustix::net::{Shutdown, shutdown};
+use shared::Shared;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long appending and flushing wait for the log, unless it is said otherwise.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A log that another process has open and listens for ([`super::Listen`]).
+///
+/// It belongs to the process that opened it: a forked child opens its own.
+pub struct Connection {
+    path: PathBuf,
+    origin: String,
+    timeout: Duration,
+    owner: u32,
+    /// Made to see whether somebody listens: the first producer's.
+    first: Mutex<Option<Greeted>>,
+    producers: Mutex<Vec<Arc<Shared>>>,
+}
+
+impl Connection {
+    /// Connects to the log that listens at `path`.
+    ///
+    /// # Errors
+    /// `Unavailable` where nobody listens there, this user may not connect, or there are as many clients as there may be.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let first = Greeted::connect(&path)?;
+        Ok(Connection {
+            path,
+            origin: first.greeting.origin.clone(),
+            timeout: TIMEOUT,
+            owner: process::id(),
+            first: Mutex::new(Some(first)),
+            producers: Mutex::default(),
+        })
+    }
+
+    /// How long appending and flushing wait for the log at most (default 10 s).
+    pub fn append_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The log's origin.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// A new producer, for one thread.
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub fn producer(&self) -> Result<RemoteProducer> {
+        check_owner(self.owner)?;
+        let first = lock(&self.first).take();
+        let greeted = first.map_or_else(|| Greeted::connect(&self.path), Ok)?;
+        let shared = Shared::start(greeted, &self.path)?;
+        let mut producers = lock(&self.producers);
+        producers.retain(|producer| !producer.is_settled());
+        producers.push(shared.clone());
+        let environment = Environment::default();
+        Ok(RemoteProducer { shared, environment, timeout: self.timeout, covered: 0, owner: self.owner })
+    }
+
+    /// Waits until everything that any producer has appended is durable. Producers that are left can append no more.
+    ///
+    /// # Errors
+    /// What kept anything from being durable: `Invalid` where entries were refused of which no receipt told, `Closed` where the connection
+    /// ended. `Invalid` where what is told of a receipt calls this: a thread of its own then closes the connection, and the exit of the
+    /// process waits until it has.
+    pub fn close(self) -> Result<()> {
+        check_owner(self.owner)?;
+        if telling::is_telling() {
+            closer::close_elsewhere(move || drop(self.close_here()))?;
+            return Err(Error::invalid(
+                "what is told of a receipt cannot wait until the connection is closed: a thread of its own closes it, and nobody learns of its errors",
+            ));
+        }
+        self.close_here()
+    }
+
+    fn close_here(self) -> Result<()> {
+        let producers = std::mem::take(&mut *lock(&self.producers));
+        let results = producers.iter().map(|producer| {
+            let mut staged = lock(&producer.staged);
+            let sent = producer.send_all(&mut staged, Instant::now().checked_add(self.timeout));
+            staged.is_closed = true;
+            let to = staged.batches;
+            drop(staged);
+            let waited = sent.and_then(|()| producer.wait(to, None).map(drop));
+            let _ = shutdown(producer.link.socket(), Shutdown::Write);
+            waited.and_then(|()| lock(&producer.state).refusal(0, u64::MAX).map_or(Ok(()), Err))
+        });
+        // All of them are waited for, whatever became of one.
+        results.collect::<Vec<_>>().into_iter().collect()
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Connection({:?}, {:?})", self.path, self.origin)
+    }
+}
+
+/// Of a thread that panicked what it locked is whole: nothing that runs under a lock can panic within a change.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Refuses a handle that came along into a forked child, whose connection is its parent's.
+fn check_owner(owner: u32) -> Result<()> {
+    match owner == process::id() {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Closed,
+            "the connection belongs to the process that opened it, not to its child: connect again there",
+        )),
+    }
+}

@@ -1,0 +1,215 @@
+//! The files of a log's tree as it grows: tiles, partial tiles, and bundles of commitments.
+//!
+//! Invariants:
+//! - every file is written under another name, synced, renamed, and its directory synced: it is there whole, or not at all;
+//! - partial forms of a tile stay until the full one is durable and a checkpoint over it was published.
+//!
+//! See C2SP tlog-tiles.
+
+use crate::scan::stored_tree;
+use bulla_proof::checkpoint::Checkpoint;
+use bulla_proof::commitment::Commitment;
+use bulla_proof::tile::{self, TileBuilder, TileId};
+use bulla_proof::tree::{self, TreeHead};
+use bulla_store::{Error, Result, Store};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// See the module.
+pub(crate) struct TreeFiles {
+    log: Arc<dyn Store>,
+    tiles: TileBuilder,
+    /// The entry bundle that is not full yet.
+    bundle: Vec<u8>,
+    /// Full tiles and bundles that are not written yet.
+    full: Vec<(String, Vec<u8>)>,
+    /// Full tiles and bundles whose partial forms can go once a checkpoint is published.
+    superseded: Vec<String>,
+    directories: HashSet<String>,
+}
+
+impl TreeFiles {
+    /// Of the tree that the log in `log` has published, with the bundle at its edge.
+    pub(crate) fn new(log: Arc<dyn Store>, (tiles, bundle): (TileBuilder, Vec<u8>)) -> Self {
+        TreeFiles {
+            log,
+            tiles,
+            bundle,
+            full: Vec::new(),
+            superseded: Vec::new(),
+            directories: HashSet::new(),
+        }
+    }
+
+    /// The tree as it is, written or not.
+    pub(crate) fn head(&self) -> TreeHead {
+        TreeHead { size: self.tiles.size(), root: self.tiles.root() }
+    }
+
+    /// The tree as it is, to be grown by somebody else.
+    pub(crate) fn tiles(&self) -> TileBuilder {
+        self.tiles.clone()
+    }
+
+    /// How many full tiles and bundles are to be written.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.full.len()
+    }
+
+    /// Adds a frame to the tree.
+    pub(crate) fn push(&mut self, commitment: &[u8; Commitment::LENGTH]) {
+        tile::push_bundle_entry(&mut self.bundle, commitment);
+        let full = &mut self.full;
+        self.tiles.push(tree::leaf_hash(commitment), &mut |id, hashes| {
+            full.push((id.path(), tile::encode_tile(hashes)));
+        });
+        if tile::partial_width(self.tiles.size()) == 0 {
+            let index = self.tiles.size() / u64::from(tile::FULL_WIDTH) - 1;
+            let path = tile::entries_path(index, tile::FULL_WIDTH);
+            self.full.push((path, std::mem::take(&mut self.bundle)));
+        }
+    }
+
+    /// Writes the full tiles and bundles that are not written yet, durably.
+    ///
+    /// # Errors
+    /// `Unavailable` where one cannot be written. Calling again goes on where it stopped.
+    pub(crate) fn write_full(&mut self) -> Result<()> {
+        while let Some((path, content)) = self.full.last() {
+            self.write(&path.clone(), &content.clone())?;
+            self.superseded.extend(self.full.pop().map(|(path, _)| path));
+        }
+        Ok(())
+    }
+
+    /// Writes all that a checkpoint over the tree as it is needs, durably.
+    ///
+    /// # Errors
+    /// As [`TreeFiles::write_full`].
+    pub(crate) fn write_all(&mut self) -> Result<()> {
+        self.write_full()?;
+        for (id, hashes) in self.tiles.partials() {
+            self.write(&id.path(), &tile::encode_tile(&hashes))?;
+        }
+        let size = self.tiles.size();
+        let width = tile::partial_width(size);
+        if width > 0 {
+            let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
+            let bundle = self.bundle.clone();
+            self.write(&path, &bundle)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a tile or bundle durably, with the directories above it.
+    fn write(&mut self, path: &str, content: &[u8]) -> Result<()> {
+        let failed = |path: &str, error| Error::io(format!("writing {}", self.log.describe(path)), error);
+        let directory = bulla_store::path::parent(path);
+        if !self.directories.contains(directory) {
+            self.log.create_directory(directory).map_err(|error| failed(directory, error))?;
+            let mut above = directory;
+            while !above.is_empty() {
+                above = bulla_store::path::parent(above);
+                self.log.sync_directory(above).map_err(|error| failed(above, error))?;
+            }
+            self.directories.insert(directory.to_owned());
+        }
+        bulla_store::replace(&*self.log, path, content).map_err(|error| failed(path, error))
+    }
+
+    /// Removes partial tiles whose full one a checkpoint that is published covers. One that cannot be removed harms nobody.
+    pub(crate) fn remove_superseded(&mut self) {
+        for path in self.superseded.drain(..) {
+            let directory = format!("{path}.p");
+            for item in self.log.list(&directory).unwrap_or_default() {
+                // Nothing but tiles is the log's to remove: whoever controls the storage may have put a link to
+                // another directory here.
+                let path = format!("{directory}/{}", item.name);
+                if tile::parse_path(&path).is_some() || is_unfinished(&path) {
+                    let _ = self.log.remove(&path);
+                }
+            }
+            let _ = self.log.remove_directory(&directory);
+            self.directories.remove(&directory);
+        }
+    }
+}
+
+/// Whether this is the name of a tile or bundle that is being written.
+fn is_unfinished(path: &str) -> bool {
+    path.strip_suffix(".tmp").is_some_and(|path| tile::parse_path(path).is_some())
+}
+
+/// Removes what a writer that was killed left of tiles and bundles that it was writing, at the right edge of a tree of `size`
+/// leaves: what it had begun further on, the next checkpoint writes again. One that cannot be removed harms nobody.
+pub(crate) fn remove_unfinished(log: &dyn Store, size: u64) {
+    let mut edge = vec![tile::entries_path(size / u64::from(tile::FULL_WIDTH), tile::FULL_WIDTH)];
+    for level in 0..=7 {
+        let at_level = size >> (8 * u32::from(level));
+        let index = at_level / u64::from(tile::FULL_WIDTH);
+        edge.push(TileId { level, index, width: tile::FULL_WIDTH }.path());
+        if level > 0 && at_level == 0 {
+            break;
+        }
+    }
+    for full in edge {
+        for directory in [bulla_store::path::parent(&full), &format!("{full}.p")] {
+            for item in log.list(directory).unwrap_or_default() {
+                let path = format!("{directory}/{}", item.name);
+                if is_unfinished(&path) {
+                    let _ = log.remove(&path);
+                }
+            }
+        }
+    }
+}
+
+/// The partial tiles and the bundle at a tree's right edge, from the log's files, checked against `checkpoint`.
+///
+/// # Errors
+/// `Tampered` where a file is missing or does not hash to the checkpoint's root, `Unavailable` where one cannot be read.
+pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(TileBuilder, Vec<u8>)> {
+    let size = checkpoint.size;
+    let read = |path: String| -> Result<Vec<u8>> {
+        let name = log.describe(&path);
+        let missing =
+            || Error::tampered(format!("{name} is missing, or no file of the tree; run `bulla verify`"));
+        stored_tree::read(log, &path)?.ok_or_else(missing)
+    };
+    let damaged =
+        |what: &str| Error::tampered(format!("{what} does not belong to the checkpoint; run `bulla verify`"));
+    let mut levels = Vec::new();
+    for level in 0.. {
+        let at_level = size >> (8 * u32::from(level));
+        if at_level == 0 {
+            break;
+        }
+        let width = tile::partial_width(at_level);
+        levels.push(match width {
+            0 => Vec::new(),
+            _ => {
+                let id = TileId { level, index: at_level / u64::from(tile::FULL_WIDTH), width };
+                tile::parse_tile(&read(id.path())?, width).map_err(|_| damaged(&log.describe(&id.path())))?
+            }
+        });
+        if level == 7 {
+            break;
+        }
+    }
+    let tiles = TileBuilder::resume(size, levels).ok_or_else(|| damaged("a tile"))?;
+    if tiles.root() != checkpoint.root {
+        return Err(damaged(&format!("a tile in {}", log.describe("tile"))));
+    }
+    let width = tile::partial_width(size);
+    if width == 0 {
+        return Ok((tiles, Vec::new()));
+    }
+    let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
+    let bundle = read(path.clone())?;
+    let entries = tile::parse_bundle(&bundle, width).map_err(|_| damaged(&log.describe(&path)))?;
+    let leaves = entries.into_iter().map(tree::leaf_hash).collect::<Vec<_>>();
+    if tiles.level(0) != leaves {
+        return Err(damaged(&log.describe(&path)));
+    }
+    Ok((tiles, bundle))
+}
