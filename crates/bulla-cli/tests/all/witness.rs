@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command};
 
 const UNIT: &str = include_str!("../../../../packaging/bulla-witness.service");
@@ -74,8 +75,12 @@ pub(crate) fn look(mut see: impl FnMut(&[OsString], &str)) {
     see(&words, &finish(child).exits(exit::DONE).out);
 }
 
+fn info(log: &Path) -> Value {
+    bulla(arguments!["info", log, "--json"]).exits(exit::DONE).json()
+}
+
 fn frames(place: &Place) -> Value {
-    let info = place.info("audit");
+    let info = info(&place.audit());
     assert_eq!(info["witnesses"].as_array().unwrap().len(), 1);
     info["witnesses"][0]["frames"].clone()
 }
@@ -92,29 +97,31 @@ fn a_witness_that_is_killed_goes_on_and_cosigns_no_second_history() {
         place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
         assert_eq!(
             frames(&place),
-            place.info("audit")["tree_size"],
+            info(&place.audit())["tree_size"],
             "closing waits for a witness that answers"
         );
         signal(&child, Signal::KILL);
         child.wait_with_output().unwrap();
     }
-    let (log, keys) = (place.audit(), place.keys("audit"));
+    let (log, keys) = (place.audit(), place.path("audit.keys"));
     copy(&log, &place.path("copy"));
     copy(&keys, &place.path("copy.keys"));
     let child = cosigner.start();
     place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
-    let seen = place.info("audit")["tree_size"].as_u64().unwrap();
+    let seen = info(&place.audit())["tree_size"].as_u64().unwrap();
     // The copy goes on by itself: until it is longer it was put back, and then it is another history.
     for why in ["was put back to an earlier time", "two histories"] {
         let told = loop {
             let ran = bulla(arguments!["append", place.path("copy"), "/dev/null"]).exits(exit::DONE);
             match ran.err.contains(why) {
                 true => break ran.err,
-                false => assert!(place.info("copy")["tree_size"].as_u64().unwrap() <= seen, "{}", ran.err),
+                false => {
+                    assert!(info(&place.path("copy"))["tree_size"].as_u64().unwrap() <= seen, "{}", ran.err)
+                }
             }
         };
         assert!(told.contains("the witness `w`"), "{told}");
-        while why.contains("put back") && place.info("copy")["tree_size"].as_u64().unwrap() <= seen {
+        while why.contains("put back") && info(&place.path("copy"))["tree_size"].as_u64().unwrap() <= seen {
             bulla(arguments!["append", place.path("copy"), "/dev/null"]).exits(exit::DONE);
         }
     }
@@ -145,7 +152,7 @@ fn a_witness_whose_state_is_lost_or_older_does_not_start() {
     assert!(lost.err.contains("is not in") && lost.err.contains("put back the newest"), "{}", lost.err);
     std::fs::rename(cosigner.place.path("older"), &state).unwrap();
     let older = bulla(arguments!["witness", cosigner.config()]).exits(exit::REFUSED);
-    let size = place.info("audit")["tree_size"].as_u64().unwrap();
+    let size = info(&place.audit())["tree_size"].as_u64().unwrap();
     assert!(older.err.contains(&format!("the tree of {size} leaves")), "{}", older.err);
     bulla(arguments!["witness", "--new", cosigner.config()]).exits(exit::REFUSED);
     std::fs::remove_dir_all(&state).unwrap();
@@ -157,7 +164,7 @@ fn a_witness_whose_state_is_lost_or_older_does_not_start() {
 fn witnesses_are_named_changed_and_taken_away_by_config() {
     let cosigner = Cosigner::new("ed25519");
     let place = Place::new();
-    assert!(place.info("audit").get("witnesses").is_none());
+    assert!(info(&place.audit()).get("witnesses").is_none());
     let policy = cosigner.policy(&place);
     place.run("config", &["set", "log.witness_policy", &policy]).exits(exit::DONE);
     let text = std::fs::read_to_string(&policy).unwrap();
@@ -173,7 +180,7 @@ fn witnesses_are_named_changed_and_taken_away_by_config() {
     assert!(place.run("info", &[]).exits(exit::DONE).out.contains("w  has cosigned nothing yet"));
     place.run("verify", &[]).exits(exit::DONE);
     place.run("config", &["unset", "log.witness_policy"]).exits(exit::DONE);
-    assert!(place.info("audit").get("witnesses").is_none());
+    assert!(info(&place.audit()).get("witnesses").is_none());
     let quiet = place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
     assert!(!quiet.err.contains("witness"), "{}", quiet.err);
     let none = place.write("none.txt", b"quorum none\n");
