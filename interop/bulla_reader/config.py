@@ -16,7 +16,7 @@ from .hashes import NAMES, sha256
 from .refused import Refused
 
 STRUCTURE = "bulla.toml"
-LOG = {"version", "id", "origin", "vkey", "vkey_ml_dsa", "hash", "recipients", "fields", "erasure", "erasure_key", "common", "heartbeat"}
+LOG = {"version", "id", "origin", "vkey", "vkey_ml_dsa", "hash", "recipients", "fields", "erasure", "erasure_key", "common", "heartbeat", "witness_policy"}
 SETTINGS = {
     "memory": "size", "block_size": "size", "segment_size": "size", "writers": 1 << 64, "profile": "fast|balanced|max",
     "compression": 1 << 31, "linger": "time", "append_timeout": "time", "checkpoint_interval": "time",

@@ -108,7 +108,7 @@ def fits(value: Any, wanted: str) -> bool:
     if not all(isinstance(it, str) for it in value) or len(set(value)) != len(value):
         return False
     if wanted == "keys":
-        return bool(value) and all(re.fullmatch(r"recipients|heartbeat|fields\.[a-z]+", it) for it in value)
+        return bool(value) and all(re.fullmatch(r"recipients|heartbeat|witness_policy|fields\.[a-z]+", it) for it in value)
     return all(it in (REMAINS if wanted == "remains" else FILTERS) for it in value)
 
 

@@ -9,6 +9,7 @@ use crate::log_paths::LogPaths;
 use crate::output::{note_lines, print, print_json};
 use crate::terminal;
 use crate::verify::parse_key;
+use crate::witness_policy::read_policy;
 use bulla::config::LogConfig;
 use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
@@ -32,7 +33,7 @@ use std::sync::Arc;
                       bulla config DIR set log.erasure_key VKEY [--authority FILE | --lost [--yes]]",
     after_help = "\
 Settings count from the next opening. Of [log] these change, on the record: log.recipients, with
-commas between them; log.heartbeat; log.fields.FIELD (`bulla init --help`; stop a writer first);
+commas between them; log.heartbeat; log.witness_policy, whose value is a file; log.fields.FIELD (`bulla init --help`; stop a writer first);
 and log.erasure_key, by itself (after --lost `bulla verify` fails unless it is given the new key).
 linger is how long entries wait to share a block; log.heartbeat, how often an idle writer signs.
 
@@ -98,7 +99,10 @@ impl Config {
                 if let [key] = rest {
                     return Err(Failure::usage(format!("`set` takes a value for `{key}`, too")));
                 }
-                let set = |all: Configure, [key, value]: &[String; 2]| all.set(key, value);
+                let set = |all: Configure, [key, value]: &[String; 2]| match key == WITNESS_POLICY {
+                    true => Ok(all.witness_policy(Some(&read_policy(Path::new(value))?))?),
+                    false => all.set(key, value).map_err(Failure::from),
+                };
                 self.apply(&pairs.iter().try_fold(Configure::default(), set)?)
             }
             (Some(Action::Unset), []) => Err(Failure::usage("`unset` takes a key")),
@@ -336,6 +340,9 @@ pub(crate) const UNCLEAR: &str = "it is so now: the writer that was asked first 
 const UNANSWERED: &str =
     "the writer that was asked first let go of the log before it answered, and may have changed it";
 
+/// The key whose value is read from a file.
+const WITNESS_POLICY: &str = "log.witness_policy";
+
 /// The key that is changed by an order.
 const ERASURE_KEY: &str = "log.erasure_key";
 
@@ -355,7 +362,7 @@ struct Key {
 impl Key {
     fn to_json(&self) -> Value {
         let value = match &self.values[..] {
-            [] if self.name == ERASURE_KEY || self.name == PIN => Value::Null,
+            [] if [ERASURE_KEY, PIN, WITNESS_POLICY].contains(&&self.name[..]) => Value::Null,
             [value] if self.name != "log.recipients" && self.name != PLACES => json!(value),
             values => json!(values),
         };
@@ -370,6 +377,10 @@ impl Key {
         };
         match &self.values[..] {
             [] => line((0, &"none".to_owned())),
+            [policy] if self.name == WITNESS_POLICY => {
+                let lines = policy.lines().map(str::to_owned).collect::<Vec<_>>();
+                lines.iter().enumerate().map(line).collect()
+            }
             values => values.iter().enumerate().map(line).collect(),
         }
     }
@@ -388,6 +399,10 @@ fn log_keys(log: LogConfig) -> Vec<Key> {
         (ERASURE_KEY.to_owned(), log.erasure_key.iter().map(ToString::to_string).collect()),
         one("log.common", bulla::config::format_common(log.common)),
         one("log.heartbeat", log.heartbeat.map_or_else(|| "off".to_owned(), bulla::format_age)),
+        (
+            WITNESS_POLICY.to_owned(),
+            log.witness_policy.iter().map(|policy| policy.text().to_owned()).collect(),
+        ),
     ];
     keys.extend(log.extra.into_iter().map(|(name, value)| one(&format!("log.{name}"), value)));
     keys.extend(log.fields.iter().map(|(field, rule)| one(&format!("log.fields.{field}"), rule.to_string())));
@@ -403,9 +418,9 @@ struct Outcome {
     recorded: Option<bool>,
     /// Whether a writer has the log open.
     live: bool,
-    /// Whether it is about recipients, about the heartbeat, about rules for fields, and about the erasure key.
+    /// Whether it is about recipients, about the heartbeat, about rules for fields, about the erasure key, and about witnesses.
     #[serde(skip)]
-    about: [bool; 4],
+    about: [bool; 5],
 }
 
 impl From<&Applied> for Outcome {
@@ -413,7 +428,7 @@ impl From<&Applied> for Outcome {
         let recipients = done.keys.iter().any(|key| key == "recipients");
         let fields = done.keys.iter().any(|key| key.starts_with("fields."));
         let has = |name: &str| done.keys.iter().any(|key| key == name);
-        let about = [recipients, has("heartbeat"), fields, has("erasure_key")];
+        let about = [recipients, has("heartbeat"), fields, has("erasure_key"), has("witness_policy")];
         Outcome { changed: *changed, recorded: *recorded, live: done.live, about }
     }
 }
@@ -421,7 +436,11 @@ impl From<&Applied> for Outcome {
 impl Outcome {
     fn to_text(&self) -> String {
         match self {
-            Outcome { recorded: Some(true), about: [recipients, heartbeat, fields, erasure_key], .. } => {
+            Outcome {
+                recorded: Some(true),
+                about: [recipients, heartbeat, fields, erasure_key, witnesses],
+                ..
+            } => {
                 let recipients = recipients.then_some(
                     "entries from now on are for these recipients, and for no others;\n\
                      what was written before stays theirs who could read it\n",
@@ -436,8 +455,13 @@ impl Outcome {
                     "orders to erase, to hold and to release are signed with this key from now on, and with no other;\n\
                      those that were carried out before stay good\n",
                 );
-                let told =
-                    [recipients, heartbeat, fields, erasure_key].into_iter().flatten().collect::<String>();
+                let witnesses = witnesses.then_some(
+                    "these witnesses are asked from the next time that the log is opened, or at once where it asks some already\n",
+                );
+                let told = [recipients, heartbeat, fields, erasure_key, witnesses]
+                    .into_iter()
+                    .flatten()
+                    .collect::<String>();
                 format!("changed, and recorded in the log:\n{told}")
             }
             Outcome { changed: Some(true), .. } => {

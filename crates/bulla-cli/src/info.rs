@@ -4,11 +4,13 @@ use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json, time};
 use bulla::control::{Client, Status};
+use bulla::environment::{Clock, SystemClock};
 use bulla::text::spelling::{agreeing, counted};
 use bulla::text::time::format_seconds;
 use bulla::vault::ReplicaState;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Say what a log is and how much is in it, without checking it.
 #[derive(clap::Args, Debug)]
@@ -100,6 +102,9 @@ struct Facts {
     signed: String,
     /// How much time passes at most until the next one, as the log promises.
     heartbeat: Option<String>,
+    /// The witnesses that the log asks; absent where it asks none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    witnesses: Vec<Witness>,
     /// Keys of whoever made the log; absent where there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     extra: BTreeMap<String, String>,
@@ -120,6 +125,47 @@ struct Pin {
     frames: Option<u64>,
     /// Why that is not known.
     failure: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Witness {
+    name: String,
+    vkey: String,
+    url: String,
+    /// How many frames the newest checkpoint covers that it has cosigned; `null` where the log has none of it.
+    frames: Option<u64>,
+    /// The time in that cosignature, by the witness's clock.
+    time: Option<String>,
+    /// How long ago that was by this machine's clock, in seconds; zero of a time that is yet to come.
+    age: Option<u64>,
+}
+
+impl From<bulla::WitnessInfo> for Witness {
+    fn from(info: bulla::WitnessInfo) -> Self {
+        let now = SystemClock.now().div_euclid(1_000_000_000);
+        let since_then = |time: i64| u64::try_from(now.saturating_sub(time)).unwrap_or(0);
+        let time = info.newest.and_then(|(_, time)| i64::try_from(time).ok());
+        Witness {
+            name: info.name,
+            vkey: info.key.to_string(),
+            url: info.address,
+            frames: info.newest.map(|(frames, _)| frames),
+            time: time.and_then(format_seconds),
+            age: time.map(since_then),
+        }
+    }
+}
+
+impl Witness {
+    fn to_text(&self) -> String {
+        match (self.frames, self.age) {
+            (Some(frames), Some(age)) => {
+                let age = bulla::format_age(Duration::from_secs(age));
+                format!("{}  cosigned {} {age} ago", self.name, counted(frames, "frame"))
+            }
+            _ => format!("{}  has cosigned nothing yet", self.name),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -175,6 +221,7 @@ impl From<bulla::Info> for Facts {
             signed_time: info.signed_time.and_then(format_seconds),
             signed: info.signed_time.map_or_else(|| "never".to_owned(), time),
             heartbeat: info.heartbeat.map(bulla::format_age),
+            witnesses: info.witnesses.into_iter().map(Witness::from).collect(),
             extra: info.extra,
             vault_replicas: None,
             pin: None,
@@ -221,6 +268,7 @@ impl Facts {
             ("signed", self.signed.clone()),
             ("heartbeat", self.heartbeat.clone().unwrap_or_else(|| "off".to_owned())),
         ]);
+        lines.extend(self.witnesses.iter().map(|witness| ("witness", witness.to_text())));
         lines.extend(self.extra.iter().map(|(name, value)| (&name[..], value.clone())));
         lines.extend(self.vault_replicas.iter().flatten().map(|replica| ("replica", replica.to_text())));
         lines.extend(self.pin.iter().map(|pin| {

@@ -7,6 +7,7 @@ use crate::log_paths::{LogPaths, inside};
 use crate::output::{print, print_json};
 use crate::terminal;
 use crate::verify::parse_key;
+use crate::witness_policy::read_policy;
 use bulla::keys::files;
 use bulla::store::FileSystem;
 use bulla::{Created, HashId};
@@ -77,8 +78,11 @@ pub(crate) struct Init {
     #[arg(long)]
     ml_dsa: bool,
 
-    /// The public key of whoever orders erasures, or a file that holds it; without it a key
-    /// for that is made, in the key directory
+    /// A policy (C2SP tlog-policy): its witnesses with a URL are asked to cosign checkpoints
+    #[arg(long, value_name = "FILE")]
+    witness_policy: Option<PathBuf>,
+
+    /// The public key of whoever orders erasures, or its file; else one is made with the keys
     #[arg(long, value_name = "VKEY")]
     erasure_key: Option<String>,
 
@@ -132,6 +136,9 @@ impl Init {
                 ));
             }
             init = init.erasure_key(key);
+        }
+        if let Some(file) = &self.witness_policy {
+            init = init.witness_policy(read_policy(file)?);
         }
         if let Some(heartbeat) = self.heartbeat {
             init = init.heartbeat(heartbeat);

@@ -44,6 +44,8 @@ mod terminal;
 mod times;
 mod verify;
 mod whose;
+mod witness;
+mod witness_policy;
 mod word_order;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -76,6 +78,7 @@ enum Command {
     Grant(grant::Grant),
     Check(check::Check),
     Tail(tail::Tail),
+    Witness(witness::Witness),
     Mirror(mirror::Mirror),
     #[cfg(feature = "proxy")]
     Proxy(proxy::Proxy),
@@ -178,6 +181,7 @@ impl Command {
             Command::Grant(grant) => grant.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
+            Command::Witness(witness) => witness.run(),
             Command::Mirror(mirror) => mirror.run(),
             #[cfg(feature = "proxy")]
             Command::Proxy(proxy) => proxy.run(),

@@ -107,6 +107,11 @@ impl Witness {
                 ErrorKind::Locked,
                 format!("another process is the witness in {}", state.describe("")),
             ),
+            // Without a directory there is nothing to lock: what was kept is lost, and that is what is told.
+            io::ErrorKind::NotFound => match Kept::load(&state, &keys, key.public()) {
+                Err(lost) => lost,
+                Ok(_) => Error::io(format!("locking {}", state.describe(LOCK)), error),
+            },
             _ => Error::io(format!("locking {}", state.describe(LOCK)), error),
         })?;
         let kept = Kept::load(&state, &keys, key.public())?;

@@ -22,6 +22,7 @@ pub mod mirror;
 mod read;
 mod scan;
 pub mod socket;
+mod witness;
 mod write;
 
 pub use admin::configure::{Configure, Configured};
@@ -73,7 +74,7 @@ pub use read::follow::{Follow, Followed, Polled};
 pub use read::given::Progress;
 pub use read::grant::{Grant, Granted, MAX_GRANT};
 pub use read::holds::{HeldSubjects, holds};
-pub use read::info::{Info, info, info_of};
+pub use read::info::{Info, WitnessInfo, info, info_of};
 pub use read::opened_proof::{Disclosed, Opened, open_proof};
 pub use read::pins::{PinReport, pinned_frames};
 pub use read::prove::Proven;
@@ -91,7 +92,7 @@ pub use scan::redaction::{RedactedEntries, Redaction};
 pub use write::engine::refuse_other_keys;
 pub use write::kept_pin::Pinned;
 pub use write::recover::Recovery;
-pub use write::telemetry::{Queues, Stages, Telemetry, Waits};
+pub use write::telemetry::{Queues, Stages, Telemetry, Waits, WitnessTelemetry};
 
 /// The vault of a log, for whoever reads the log. What writes to it and erases from it is [`Log`], which has every erasure
 /// ordered and recorded.

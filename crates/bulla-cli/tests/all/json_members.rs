@@ -294,6 +294,7 @@ fn each_member_of_the_document_is_printed_by_some_command() {
     look_at_a_writer_at_work(&mut seen, &place);
     look_at_what_is_read(&mut seen, &place);
     look_at_a_pin(&mut seen);
+    crate::witness::look(|words, out| seen.look(words, out));
     look_at_a_mirror(&mut seen);
     look_at_a_policy(&mut seen);
     let new_key = look_at_erasures(&mut seen, &place, log["id"].as_str().unwrap());

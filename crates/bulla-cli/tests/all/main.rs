@@ -74,4 +74,5 @@ mod unsynced;
 mod verify;
 mod walkthrough;
 mod ways_in;
+mod witness;
 mod word_order;

@@ -33,7 +33,9 @@ use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
 pub(crate) use carry_out::remove_leftover;
 use carry_out::{change_log, lock};
-use names::{ERASURE_KEY, FIELDS, HEARTBEAT, PIN, RECIPIENTS, REPLICAS, check_key, unknown_key};
+use names::{
+    ERASURE_KEY, FIELDS, HEARTBEAT, PIN, RECIPIENTS, REPLICAS, WITNESS_POLICY, check_key, unknown_key,
+};
 use plan::Plan;
 use recipients::{Recipients, checked, no_recipients};
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,9 @@ pub struct Configure {
     recipients: Option<Recipients>,
     /// Zero for none.
     heartbeat: Option<Duration>,
+    /// Empty for none.
+    #[serde(default)]
+    witness_policy: Option<String>,
     erasure_key: Option<ErasureKeyChange>,
     /// Names of fields and their rules.
     fields: Vec<(String, String)>,
@@ -74,7 +79,7 @@ pub struct Configured {
     pub changed: bool,
     /// The digests of `[log]` before and after, where that was changed.
     pub log: Option<(Hash, Hash)>,
-    /// The keys of `[log]` that were changed: `recipients`, `heartbeat`, `erasure_key`, or `fields.` and the name of a field.
+    /// The keys of `[log]` that were changed: `recipients`, `heartbeat`, `witness_policy`, `erasure_key`, or `fields.` and the name of a field.
     pub keys: Vec<String>,
     /// Whether `[settings]` changed.
     pub settings: bool,
@@ -92,7 +97,7 @@ pub struct Configured {
 
 impl Configure {
     /// Gives a setting a value, `log.recipients` a list of age recipients with commas between them, `log.heartbeat` a
-    /// duration, or `log.fields.` and a field a rule, such as `truncate-ip:24/48` or `keep`.
+    /// duration, `log.witness_policy` the text of a policy, or `log.fields.` and a field a rule, such as `truncate-ip:24/48` or `keep`.
     ///
     /// # Errors
     /// `Invalid` where there is no such key, the value is of another form, or the key was given before; `Refused` for a
@@ -108,6 +113,9 @@ impl Configure {
         }
         if key == HEARTBEAT {
             return self.heartbeat(Some(config::parse_heartbeat(value)?));
+        }
+        if key == WITNESS_POLICY {
+            return self.witness_policy(Some(value));
         }
         if key == ERASURE_KEY {
             return Err(unordered());
@@ -131,6 +139,9 @@ impl Configure {
         if key == HEARTBEAT {
             return self.heartbeat(None);
         }
+        if key == WITNESS_POLICY {
+            return self.witness_policy(None);
+        }
         if key == ERASURE_KEY {
             return Err(Error::invalid(format!("`{ERASURE_KEY}` cannot be unset: nobody could be erased")));
         }
@@ -147,6 +158,23 @@ impl Configure {
             return Err(given_twice(HEARTBEAT));
         }
         self.heartbeat = Some(heartbeat.unwrap_or_default());
+        Ok(self)
+    }
+
+    /// Has the log ask the witnesses of this policy from now on, or none: see [`crate::Init::witness_policy`].
+    ///
+    /// # Errors
+    /// `Invalid` where the text is no policy, or was given before.
+    pub fn witness_policy(mut self, policy: Option<&str>) -> Result<Self> {
+        policy.map_or(Ok(()), |text| {
+            config::WitnessPolicy::parse(text)
+                .map(drop)
+                .map_err(|error| error.after(format!("`{WITNESS_POLICY}`")))
+        })?;
+        if self.witness_policy.is_some() {
+            return Err(given_twice(WITNESS_POLICY));
+        }
+        self.witness_policy = Some(policy.unwrap_or_default().to_owned());
         Ok(self)
     }
 

@@ -47,6 +47,7 @@ pub struct Init {
     ml_dsa: bool,
     common: Option<u32>,
     heartbeat: Option<Duration>,
+    witness_policy: Option<String>,
     extra: Vec<(String, String)>,
 }
 
@@ -85,6 +86,7 @@ impl Default for Init {
             ml_dsa: false,
             common: Some(config::DEFAULT_COMMON),
             heartbeat: None,
+            witness_policy: None,
             extra: Vec::new(),
         }
     }
@@ -150,6 +152,13 @@ impl Init {
         self
     }
 
+    /// Has the log ask witnesses for cosignatures: the text of a policy (C2SP tlog-policy), of which those are asked that have a URL
+    /// (default: none). What the writer is told by a receipt waits for none of them.
+    pub fn witness_policy(mut self, policy: impl Into<String>) -> Self {
+        self.witness_policy = Some(policy.into());
+        self
+    }
+
     /// Puts a key of one's own into `[log]`, whose name begins with `x-`: it is hashed as all of `[log]` is, and never changes.
     pub fn extra(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.extra.push((key.into(), value.into()));
@@ -161,7 +170,7 @@ impl Init {
     /// # Errors
     /// Whatever was made is removed again. `Refused` where either directory has something in it, `Locked` where somebody else is
     /// making a log in it, `Invalid` for a recipient or origin that is none, and for
-    /// a rule that is none or that its field cannot have or a heartbeat or `common` out of its limits, `Unavailable` where a file cannot be written.
+    /// a rule that is none or that its field cannot have or a heartbeat or `common` out of its limits or a policy that is none, `Unavailable` where a file cannot be written.
     pub fn create(self, directory: impl AsRef<Path>) -> Result<Created> {
         let keys = default_keys(directory.as_ref());
         self.create_with_keys(directory, keys)
@@ -196,6 +205,9 @@ impl Init {
         self.heartbeat.map_or(Ok(()), config::check_heartbeat)?;
         self.common.map_or(Ok(None), |groups| config::parse_common(&groups.to_string()))?;
         check_extra(&self.extra)?;
+        let witness_policy = self.witness_policy.as_deref();
+        witness_policy
+            .map_or(Ok(()), |text| config::parse_witness_policy(text, signing.verifier()).map(drop))?;
         for recipient in &self.recipients {
             recipients::check_recipient(recipient)?;
         }
@@ -235,6 +247,7 @@ impl Init {
         let text = config::edit::set_heartbeat(&text, self.heartbeat)?;
         let ml_dsa = signing.ml_dsa().map(|key| ("vkey_ml_dsa".to_owned(), key.verifier().to_string()));
         let text = config::edit::add_extra(&text, &ml_dsa.into_iter().collect::<Vec<_>>())?;
+        let text = config::edit::set_witness_policy(&text, witness_policy)?;
         let text = config::edit::add_extra(&text, &self.extra)?;
         let (config, _) = config::parse(text.as_bytes())?;
         config.erasure_key.as_ref().map_or(Ok(()), |key| config.check_erasure_key(key))?;

@@ -7,6 +7,7 @@ pub(crate) mod allowed;
 pub(crate) mod arriving;
 pub(crate) mod edit;
 pub(crate) mod fields;
+pub(crate) mod witnesses;
 
 use crate::format::files;
 use crate::format::options::{Options, SettingPlace, format_age, no_duration, parse_duration};
@@ -26,6 +27,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub use fields::{FieldRules, Rule};
+pub use witnesses::{AskedWitness, MOST_WITNESSES, WitnessPolicy};
 
 /// The name of the file.
 pub const FILE: &str = "bulla.toml";
@@ -67,6 +69,8 @@ pub struct LogConfig {
     /// How much time passes at most until the writer commits an epoch or an event, where the log promises that. Who
     /// controls the storage must not be able to take that back, so it is no setting.
     pub heartbeat: Option<Duration>,
+    /// Which witnesses are asked for cosignatures of its checkpoints, and how many of them are enough.
+    pub witness_policy: Option<WitnessPolicy>,
     /// Keys of whoever made the log, which begin with `x-`, and their values: strings as they are, others in TOML.
     pub extra: BTreeMap<String, String>,
     /// SHA-256 of the part of the file that says all this.
@@ -96,6 +100,7 @@ struct LogTable {
     common: Option<Common>,
     heartbeat: Option<String>,
     vkey_ml_dsa: Option<String>,
+    witness_policy: Option<String>,
     #[serde(flatten)]
     extra: BTreeMap<String, toml::Value>,
 }
@@ -137,9 +142,10 @@ impl LogConfig {
     pub(crate) fn differing(&self, other: &LogConfig) -> Vec<String> {
         let recipients = (self.recipients != other.recipients).then(|| "recipients".to_owned());
         let heartbeat = (self.heartbeat != other.heartbeat).then(|| "heartbeat".to_owned());
+        let witnesses = (self.witness_policy != other.witness_policy).then(|| "witness_policy".to_owned());
         let erasure_key = (self.erasure_key != other.erasure_key).then(|| "erasure_key".to_owned());
         let fields = self.fields.differing(other.fields).map(|field| format!("fields.{field}"));
-        recipients.into_iter().chain(heartbeat).chain(erasure_key).chain(fields).collect()
+        recipients.into_iter().chain(heartbeat).chain(witnesses).chain(erasure_key).chain(fields).collect()
     }
 
     /// Refuses the log's own key as the one that orders erasures: its secret half lies with the host, which does not order them.
@@ -289,6 +295,8 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     let erasure_key = table.erasure_key.map(|key| key.parse::<VerifierKey>()).transpose();
     let erasure_key = erasure_key.map_err(|error| Error::invalid(format!("`erasure_key`: {error}")))?;
     let heartbeat = table.heartbeat.as_deref().map(parse_heartbeat).transpose()?;
+    let witness_policy =
+        table.witness_policy.as_deref().map(|text| parse_witness_policy(text, &verifier_key)).transpose()?;
     let common = match &table.common {
         None => None,
         Some(Common::Groups(groups)) => parse_common(&groups.to_string())?,
@@ -320,10 +328,20 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         erasure_key,
         common,
         heartbeat,
+        witness_policy,
         extra,
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
+}
+
+/// The witnesses that a log asks.
+///
+/// # Errors
+/// `Invalid` where the text is no policy, or one of other logs alone.
+pub(crate) fn parse_witness_policy(text: &str, key: &VerifierKey) -> Result<WitnessPolicy> {
+    let policy = WitnessPolicy::parse(text).and_then(|policy| policy.check_log(key).map(|()| policy));
+    policy.map_err(|error| error.after("`witness_policy`"))
 }
 
 /// Whether a key of `[log]` that this version does not know is one's own: others may change what the log is.

@@ -365,7 +365,7 @@ impl Event {
 fn are_keys(names: &[String]) -> bool {
     let is_field = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
     let is_key = |name: &String| {
-        ["recipients", "heartbeat"].contains(&name.as_str())
+        ["recipients", "heartbeat", "witness_policy"].contains(&name.as_str())
             || name.strip_prefix("fields.").is_some_and(is_field)
     };
     !names.is_empty() && is_each_once(names) && names.iter().all(is_key)

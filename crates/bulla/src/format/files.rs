@@ -8,6 +8,8 @@ pub(crate) const CHECKPOINT: &str = "checkpoint";
 pub(crate) const WITNESSED: &str = "checkpoint.witnessed";
 /// The same head, signed as COSE.
 pub(crate) const COSE_CHECKPOINT: &str = "checkpoint.cose";
+/// The directory of what each witness has cosigned last.
+pub(crate) const COSIGNED: &str = "cosigned";
 /// The writer's lock in the log's directory.
 pub(crate) const LOCK: &str = "LOCK";
 /// The directory of index files.
@@ -24,4 +26,14 @@ pub(crate) fn index_path(epoch: u64) -> String {
 pub(crate) fn parse_index_name(name: &str) -> Option<u64> {
     let epoch = name.strip_suffix(".idx")?.parse().ok()?;
     (index_path(epoch).strip_prefix(INDEX)?.strip_prefix('/') == Some(name)).then_some(epoch)
+}
+
+/// The path of what the witness whose key has this id has cosigned last.
+pub(crate) fn cosigned_path(key_id: u32) -> String {
+    format!("{COSIGNED}/{key_id:08x}")
+}
+
+/// Whether it is the name of such a file.
+pub(crate) fn is_cosigned_name(name: &str) -> bool {
+    name.len() == 8 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

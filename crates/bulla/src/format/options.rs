@@ -122,6 +122,9 @@ pub struct Options {
     /// As `yielding`.
     #[serde(skip)]
     enough: Option<u32>,
+    /// As `yielding`.
+    #[serde(skip)]
+    witness_interval: Option<Duration>,
 }
 
 impl Options {
@@ -254,6 +257,12 @@ impl Options {
         self
     }
 
+    /// The time between checkpoints for which the log's witnesses are asked, while the log grows (default 10 s).
+    pub fn witness_interval(mut self, interval: Duration) -> Self {
+        self.witness_interval = Some(interval);
+        self
+    }
+
     /// These options, with what they leave out taken from `other`.
     pub(crate) fn or(self, other: Options) -> Options {
         Options {
@@ -275,6 +284,7 @@ impl Options {
             yielding: self.yielding.or(other.yielding),
             default_retries: self.default_retries.or(other.default_retries),
             enough: self.enough.or(other.enough),
+            witness_interval: self.witness_interval.or(other.witness_interval),
         }
     }
 }
@@ -309,6 +319,7 @@ pub(crate) struct Tuning {
     pub(crate) yielding: bool,
     /// So many entries wait for no more to come than in the shortest time.
     pub(crate) enough: u32,
+    pub(crate) witness_interval: Duration,
 }
 
 /// The defaults of options.
@@ -320,6 +331,7 @@ mod default {
     pub(super) const ENOUGH: u32 = 512;
     pub(super) const APPEND_TIMEOUT: Duration = Duration::from_secs(10);
     pub(super) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+    pub(super) const WITNESS_INTERVAL: Duration = Duration::from_secs(10);
     pub(super) const RETRIES: u32 = 3;
     pub(super) const RETRY_DELAY: Duration = Duration::from_millis(20);
 
@@ -413,6 +425,7 @@ impl TryFrom<Options> for Tuning {
             vault_replicas: replicas(options.vault_replicas.unwrap_or_default())?,
             yielding: options.yielding.unwrap_or_default(),
             enough: options.enough.unwrap_or(default::ENOUGH),
+            witness_interval: options.witness_interval.unwrap_or(default::WITNESS_INTERVAL),
         })
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod record;
 mod source;
 mod threads;
 mod watch;
+mod witnesses;
 
 pub use closing::Closing;
 pub use held::Held;
@@ -51,6 +52,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use threads::Threads;
+use witnesses::Witnesses;
 use zeroize::Zeroizing;
 
 /// A log that is open for appending. One at a time: its directory and its key directory are locked.
@@ -77,6 +79,8 @@ pub struct Log {
     /// The rules for fields; `None` where every field is kept.
     minimise: Option<Arc<CompiledRules>>,
     threads: Option<Threads>,
+    /// What asks its witnesses, of a log with threads.
+    witnesses: Option<Witnesses>,
     /// The server that takes requests of other processes, or why there is none.
     control: Option<Result<control::Server>>,
     /// The locks; `None` once it is closed.
@@ -132,6 +136,13 @@ impl Log {
     /// Has threads take its steps from now on, and other processes ask for things.
     fn begin(mut self) -> Result<Self> {
         self.threads = Some(Threads::start(&self.engine)?);
+        let asks = self.engine.config().witness_policy.is_some();
+        match asks.then(|| Witnesses::start(&self.engine)).transpose() {
+            Ok(witnesses) => self.witnesses = witnesses,
+            Err(error) => {
+                self.engine.back_off.tell(&format!("no witness is asked: starting a thread: {error}"))
+            }
+        }
         let directory = self.engine.keys.directory().cloned();
         self.control = directory.map(|directory| control::Server::start(&self.engine, &directory));
         Ok(self)
@@ -169,7 +180,16 @@ impl Log {
         }
         let flushed = AtomicU64::new(0);
         let directories = Some(directories);
-        Ok(Log { engine, minimise, threads: None, control: None, directories, flushed, owner: process::id() })
+        Ok(Log {
+            engine,
+            minimise,
+            threads: None,
+            witnesses: None,
+            control: None,
+            directories,
+            flushed,
+            owner: process::id(),
+        })
     }
 
     /// A new producer, for one thread.
@@ -519,6 +539,9 @@ impl Log {
                 Err(failure)
             }
         };
+        if let Some(witnesses) = self.witnesses.take() {
+            witnesses.close();
+        }
         self.engine.end_vault();
         self.directories = None;
         result
@@ -531,6 +554,7 @@ impl Log {
             engine: self.engine.clone(),
             minimise: None,
             threads: self.threads.take(),
+            witnesses: self.witnesses.take(),
             control: self.control.take(),
             directories: self.directories.take(),
             flushed: AtomicU64::default(),

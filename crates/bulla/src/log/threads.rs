@@ -172,6 +172,7 @@ fn checkpoint(engine: &Engine, checkpointing: &mut Checkpointing) {
                     since_checkpoint = Duration::ZERO;
                 }
             }
+            CheckpointWork::Cosigned => engine.take_cosigned(checkpointing),
             CheckpointWork::Requested => {
                 if engine.publish(checkpointing).is_err() {
                     return;

@@ -11,7 +11,6 @@ use crate::format::files;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
-use crate::scan::trust::Trust;
 use crate::write::tree_files::{TreeFiles, load_edge};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tile::TileBuilder;
@@ -93,7 +92,7 @@ impl State {
         }
         let text = config::read(&**store)?;
         let (config, _) = config::load_of_log(&**store)?;
-        let snapshot = Snapshot::trusted(store.clone(), config.clone(), &Trust::by_key(key))?;
+        let snapshot = Snapshot::trusted(store.clone(), config.clone(), &key.into())?;
         remove_beyond(&**store, snapshot.checkpoint.size)?;
         let edge = load_edge(&**store, &snapshot.checkpoint)?;
         let note = snapshot.note.clone();

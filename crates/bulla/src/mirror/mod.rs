@@ -29,7 +29,6 @@ use crate::format::files;
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
-use crate::scan::trust::Trust;
 use bulla_proof::checkpoint::{SignedNote, VerifierKey};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, FileSystem, Lock, Result, Store};
@@ -204,7 +203,7 @@ impl Mirror {
                 require_same_log(known, &config)?;
             }
             let digest = config.digest;
-            let snapshot = Snapshot::trusted(self.source.clone(), config, &Trust::by_key(self.key.as_ref()))?;
+            let snapshot = Snapshot::trusted(self.source.clone(), config, &self.key.as_ref().into())?;
             if snapshot.config.digest == digest {
                 return Ok((text, snapshot));
             }

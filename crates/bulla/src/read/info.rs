@@ -1,7 +1,8 @@
 //! What a log is, without reading it through.
 
-use crate::format::config::FieldRules;
+use crate::format::config::{FieldRules, LogConfig};
 use crate::format::segment;
+use crate::scan::cosignatures::newest_cosignatures;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree::Chunk;
@@ -9,6 +10,7 @@ use crate::scan::unsigned::unsigned;
 use bulla_proof::LogKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::{Commitment, LogId};
+use bulla_proof::cosignature::CosignerKey;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
@@ -61,10 +63,27 @@ pub struct Info {
     pub signed_time: Option<i64>,
     /// How much time passes at most, as the log promises, until the writer commits an epoch or an event.
     pub heartbeat: Option<Duration>,
+    /// The witnesses that the log asks for cosignatures, in the order of its policy.
+    pub witnesses: Vec<WitnessInfo>,
     /// Keys of whoever made the log, which begin with `x-`.
     pub extra: BTreeMap<String, String>,
     /// Whether a writer has it open.
     pub locked: bool,
+}
+
+/// A witness that a log asks, and what it has cosigned as far as the log's files have it: each cosignature was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WitnessInfo {
+    /// What the log's policy calls it.
+    pub name: String,
+    /// Its key.
+    pub key: CosignerKey,
+    /// The prefix of its address.
+    pub address: String,
+    /// How many frames the newest checkpoint covers that it has cosigned, and the time in that cosignature, by its own clock, in seconds
+    /// since the Unix epoch. Nothing where the log has none of it.
+    pub newest: Option<(u64, u64)>,
 }
 
 /// Looks at the log in `directory`.
@@ -85,6 +104,7 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
     let unsigned = unsigned(&manifest)?;
     let Snapshot { store, config, checkpoint, live, .. } = manifest.snapshot;
     let (store, size) = (&*store, checkpoint.size);
+    let witnesses = witnesses(store, &config)?;
     let commitment = |frame: u64| -> Result<Option<Commitment>> {
         let entry = Chunk::load(store, frame, size)?.entry(frame);
         Ok(entry.and_then(|entry| Commitment::decode(&entry).ok()))
@@ -112,10 +132,22 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         segments: segment::list(store)?.0.len() as u64,
         signed_time: manifest.latest.map(|latest| latest.time),
         heartbeat: config.heartbeat,
+        witnesses,
         extra: config.extra,
         times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
         locked: live,
     })
+}
+
+fn witnesses(store: &dyn Store, config: &LogConfig) -> Result<Vec<WitnessInfo>> {
+    let asked = config.witness_policy.iter().flat_map(|policy| policy.asked());
+    let infos = asked.zip(newest_cosignatures(store, config)?).map(|(witness, newest)| WitnessInfo {
+        name: witness.name.clone(),
+        key: witness.key.clone(),
+        address: witness.address.to_string(),
+        newest,
+    });
+    Ok(infos.collect())
 }
 
 /// Bytes of all files in a directory and below; what goes away meanwhile does not count.

@@ -6,6 +6,7 @@
 pub(crate) mod carried_out;
 pub(crate) mod checkpoint;
 pub(crate) mod cose;
+pub(crate) mod cosignatures;
 pub(crate) mod cursor;
 pub(crate) mod erasure_keys;
 pub(crate) mod erasures;
@@ -25,6 +26,7 @@ pub(crate) mod redaction;
 pub(crate) mod seals;
 pub(crate) mod snapshot;
 pub(crate) mod sources;
+pub(crate) mod stored_proof;
 pub(crate) mod stored_tree;
 pub(crate) mod trust;
 pub(crate) mod unreferenced;

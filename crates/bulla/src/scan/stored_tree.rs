@@ -60,7 +60,7 @@ fn at(frame: u64) -> usize {
 }
 
 /// Reads a tile; `None` where it is missing or malformed.
-fn read_tile(store: &dyn Store, id: TileId) -> Result<Option<Vec<Hash>>> {
+pub(crate) fn read_tile(store: &dyn Store, id: TileId) -> Result<Option<Vec<Hash>>> {
     let full = TileId { width: FULL_WIDTH, ..id };
     if let Some(bytes) = read(store, &id.path())? {
         return Ok(tile::parse_tile(&bytes, id.width).ok());
@@ -256,13 +256,14 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
         }
     };
-    const KNOWN: [&str; 10] = [
+    const KNOWN: [&str; 11] = [
         crate::format::config::FILE,
         crate::format::config::arriving::NEXT,
         crate::format::config::LOCK,
         files::CHECKPOINT,
         files::WITNESSED,
         files::COSE_CHECKPOINT,
+        files::COSIGNED,
         files::LOCK,
         crate::format::segment::DIRECTORY,
         "tile",
@@ -279,6 +280,11 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
         let is_none = || store.open(&path).is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput);
         if item.directory || files::parse_index_name(&item.name).is_none() || is_none() {
             unknown(&path);
+        }
+    }
+    for item in list(store, files::COSIGNED)? {
+        if item.directory || !files::is_cosigned_name(&item.name) {
+            unknown(&format!("{}/{}", files::COSIGNED, item.name));
         }
     }
     for other in crate::format::segment::list(store)?.1 {

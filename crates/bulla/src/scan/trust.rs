@@ -39,11 +39,6 @@ pub(crate) struct Witnessed {
 }
 
 impl Trust {
-    /// By the log's key alone, where it is known.
-    pub(crate) fn by_key(key: Option<&VerifierKey>) -> Self {
-        Trust { key: key.cloned(), policy: None }
-    }
-
     /// Whether it says whose the log is, and not only who has seen it.
     pub(crate) fn names_log(&self) -> bool {
         self.key.is_some() || self.policy.as_ref().is_some_and(|policy| !policy.logs().is_empty())

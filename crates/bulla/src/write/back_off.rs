@@ -45,7 +45,7 @@ impl BackOff {
         *self.teller.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
     }
 
-    fn tell(&self, why: &dyn Display) {
+    pub(crate) fn tell(&self, why: &dyn Display) {
         let teller = self.teller.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(tell) = teller {
             tell(&why.to_string());

@@ -158,6 +158,15 @@ impl Checkpointer {
         self.published_as_cose = Some(head);
         Ok(())
     }
+
+    /// Gives the published checkpoint of `head` more signature lines: `note` is the same text with those. Where a newer one is
+    /// published, or the file cannot be written, it stays as it is: nothing rests on those lines.
+    pub(crate) fn publish_cosigned(&mut self, head: TreeHead, note: &str) {
+        if head == self.published {
+            // Either the old file is there after a failure, or the new one: both are right.
+            let _ = bulla_store::replace(&*self.log, FILE, note.as_bytes());
+        }
+    }
 }
 
 /// A checkpoint as a note, signed with each key that the log has.

@@ -49,6 +49,26 @@ pub struct Telemetry {
     pub stages: Stages,
     /// How much is under way now.
     pub queues: Queues,
+    /// The witnesses that the log asks, in the order of its policy.
+    pub witnesses: Vec<WitnessTelemetry>,
+}
+
+/// How a witness stands that the log asks for cosignatures.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WitnessTelemetry {
+    /// What the log's policy calls it.
+    pub name: String,
+    /// The prefix of its address.
+    pub address: String,
+    /// How many frames the newest checkpoint covers that it has cosigned, since the log was opened or before; nothing where that is not known.
+    pub frames: Option<u64>,
+    /// The time in that cosignature, by the witness's clock, in seconds since the Unix epoch.
+    pub time: Option<u64>,
+    /// How often asking it has failed since the log was opened.
+    pub failures: u64,
+    /// Why it has not cosigned what it was asked for last; nothing where it has, or was not asked yet.
+    pub failure: Option<String>,
 }
 
 /// Things that take time: how often, how long together, and at most.

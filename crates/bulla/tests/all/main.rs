@@ -47,6 +47,7 @@ mod unreadable;
 mod unsigned;
 mod unwritable_vault;
 mod vectors;
+mod witnesses;
 mod workshop;
 
 #[global_allocator]

@@ -5,7 +5,7 @@ use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::nearest;
 
 /// The keys of `[log]`, and why those that never change do not.
-const LOG_KEYS: [(&str, Option<&str>); 10] = [
+const LOG_KEYS: [(&str, Option<&str>); 11] = [
     ("log.version", Some("it is the format that the log is written in")),
     ("log.id", Some("it is in every frame of the log")),
     ("log.origin", Some("it is the name by which the log's checkpoints are known")),
@@ -15,10 +15,12 @@ const LOG_KEYS: [(&str, Option<&str>); 10] = [
     ("log.common", Some("what was written so stays so: `bulla init --common` decides")),
     ("log.recipients", None),
     ("log.heartbeat", None),
+    ("log.witness_policy", None),
     ("log.erasure_key", None),
 ];
 pub(super) const RECIPIENTS: &str = "log.recipients";
 pub(super) const HEARTBEAT: &str = "log.heartbeat";
+pub(super) const WITNESS_POLICY: &str = "log.witness_policy";
 pub(super) const ERASURE_KEY: &str = "log.erasure_key";
 /// The setting that names places of which opening the log makes something.
 pub(super) const REPLICAS: &str = "vault_replicas";

@@ -1,6 +1,6 @@
 //! What changes come to, before anything is done.
 
-use super::names::{ERASURE_KEY, FIELDS, HEARTBEAT, RECIPIENTS};
+use super::names::{ERASURE_KEY, FIELDS, HEARTBEAT, RECIPIENTS, WITNESS_POLICY};
 use super::{Configure, Configured};
 use crate::format::config::{self, LogConfig, edit};
 use crate::format::event::{Event, Rekeyed, is_same_key};
@@ -99,6 +99,7 @@ impl Configure {
         let mut names = self.settings.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         names.extend(self.recipients.iter().map(|_| RECIPIENTS.to_owned()));
         names.extend(self.heartbeat.iter().map(|_| HEARTBEAT.to_owned()));
+        names.extend(self.witness_policy.iter().map(|_| WITNESS_POLICY.to_owned()));
         names.extend(self.erasure_key.iter().map(|_| ERASURE_KEY.to_owned()));
         names.extend(self.fields.iter().map(|(field, _)| format!("{FIELDS}{field}")));
         names

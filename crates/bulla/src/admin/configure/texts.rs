@@ -36,6 +36,11 @@ impl Configure {
         if let Some(heartbeat) = heartbeat.filter(|heartbeat| *heartbeat != current.heartbeat) {
             edited = edit::set_heartbeat(&edited, heartbeat)?;
         }
+        let now = current.witness_policy.as_ref().map(config::WitnessPolicy::text);
+        let policy = self.witness_policy.as_deref().map(|text| Some(text).filter(|text| !text.is_empty()));
+        if let Some(policy) = policy.filter(|policy| *policy != now) {
+            edited = edit::set_witness_policy(&edited, policy)?;
+        }
         let Some(recipients) = &self.recipients else { return Ok((edited, host)) };
         let recipients = recipients.of(&current.recipients)?;
         match recipients == current.recipients {

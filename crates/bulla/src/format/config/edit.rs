@@ -3,7 +3,7 @@
 use super::fields::{self, FieldRules};
 use super::{FILE, settings_line};
 use crate::format::options::settings::duration;
-use crate::format::toml_value::{array, key, quote};
+use crate::format::toml_value::{array, key, quote, text_block};
 use bulla_store::{Error, Result};
 use std::ops::Range;
 use std::time::Duration;
@@ -77,6 +77,22 @@ pub(crate) fn set_heartbeat(text: &str, heartbeat: Option<Duration>) -> Result<S
         (Some(place), None) => replaced(log, place.lines(log), ""),
         (None, None) => log.to_owned(),
         (None, Some(value)) => behind_recipients(log, &format!("heartbeat = {value}\n"))?,
+    };
+    Ok(edited + settings)
+}
+
+/// Has `[log]` name the witnesses that are asked, or none: the text of a policy, which is one.
+///
+/// # Errors
+/// `Invalid` where the part is not TOML, or has no recipients to put it behind.
+pub(crate) fn set_witness_policy(text: &str, policy: Option<&str>) -> Result<String> {
+    let (log, settings) = text.split_at(settings_line(text));
+    let value = policy.map(text_block);
+    let edited = match (find(log, "log", "witness_policy")?, value) {
+        (Some(place), Some(value)) => replaced(log, place.value, &value),
+        (Some(place), None) => replaced(log, place.lines(log), ""),
+        (None, None) => log.to_owned(),
+        (None, Some(value)) => behind_recipients(log, &format!("witness_policy = {value}\n"))?,
     };
     Ok(edited + settings)
 }
@@ -218,6 +234,21 @@ mod tests {
         assert_eq!(set(&one, 5), one.replace("60 s", "5 s"));
         assert_eq!((set(&one, 0), set(TEXT, 0)), (TEXT.to_owned(), TEXT.to_owned()));
         set_heartbeat("[log]\n", Some(Duration::from_secs(1))).unwrap_err();
+    }
+
+    #[test]
+    fn a_policy_stands_as_it_is_changes_and_goes() {
+        let policy = "# \"ours\" \\ and\ttheirs\nquorum none\n";
+        let one = set_witness_policy(TEXT, Some(policy)).unwrap();
+        let line = format!("# who\nwitness_policy = '''\n{policy}'''\n");
+        assert_eq!(one, TEXT.replace("# who\n", &line));
+        let quotes = "# '''\nquorum none\n";
+        for text in [policy, quotes] {
+            let set = set_witness_policy(&one, Some(text)).unwrap();
+            let table = set[..settings_line(&set)].parse::<toml::Table>().unwrap();
+            assert_eq!(table["log"]["witness_policy"].as_str(), Some(text));
+            assert_eq!(set_witness_policy(&set, None).unwrap(), TEXT);
+        }
     }
 
     #[test]

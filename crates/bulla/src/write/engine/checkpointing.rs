@@ -15,7 +15,8 @@ use crate::format::options::Durability;
 use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::Durable;
 use crate::write::stage::queue::StagedPosition;
-use crate::write::telemetry::timed;
+use crate::write::telemetry::{WitnessTelemetry, timed};
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Result};
 use std::sync::Condvar;
 use std::sync::atomic::Ordering;
@@ -28,6 +29,8 @@ pub(crate) enum CheckpointWork {
     Tick,
     /// Somebody waits for a checkpoint over what was delivered.
     Requested,
+    /// Witnesses have cosigned a checkpoint.
+    Cosigned,
     /// The log is being closed.
     End,
 }
@@ -39,6 +42,8 @@ struct State {
     /// The last slice that those, or what was taken before, cover.
     position: StagedPosition,
     requested: bool,
+    /// A checkpoint that witnesses have cosigned: its tree, and the note with more signature lines.
+    cosigned: Option<(TreeHead, String)>,
     closed: bool,
 }
 
@@ -78,13 +83,20 @@ impl CheckpointQueue {
         self.changed.notify_one();
     }
 
+    /// Hands a checkpoint in that witnesses have cosigned.
+    fn cosigned(&self, head: TreeHead, note: String) {
+        self.state.lock().cosigned = Some((head, note));
+        self.changed.notify_one();
+    }
+
     /// Waits up to `time` for something to do.
     pub(crate) fn wait(&self, time: Duration) -> CheckpointWork {
-        let idle = |state: &mut State| !state.requested && !state.closed;
+        let idle = |state: &mut State| !state.requested && !state.closed && state.cosigned.is_none();
         let mut state = self.state.lock().wait_while(&self.changed, time, idle);
         match (state.closed, std::mem::take(&mut state.requested)) {
             (true, _) => CheckpointWork::End,
             (_, true) => CheckpointWork::Requested,
+            _ if state.cosigned.is_some() => CheckpointWork::Cosigned,
             _ => CheckpointWork::Tick,
         }
     }
@@ -147,6 +159,34 @@ impl Engine {
             self.save_sources(&unsaved);
         }
         Ok(())
+    }
+
+    /// Publishes the checkpoint of `head` with the signature lines that witnesses have given for it, unless a newer one is published.
+    pub(crate) fn publish_cosigned(&self, head: TreeHead, note: String) {
+        let mut note = Some(note);
+        self.if_at_rest(|stages| {
+            if let Some(note) = note.take() {
+                stages.checkpointing.checkpointer.publish_cosigned(head, &note);
+            }
+        });
+        if let Some(note) = note {
+            self.checkpoints.cosigned(head, note);
+        }
+    }
+
+    /// The same of what was handed in, by the thread that has the checkpointer.
+    pub(crate) fn take_cosigned(&self, checkpointing: &mut Checkpointing) {
+        let cosigned = self.checkpoints.state.lock().cosigned.take();
+        if let Some((head, note)) = cosigned
+            && self.require_in_place().is_ok()
+        {
+            checkpointing.checkpointer.publish_cosigned(head, &note);
+        }
+    }
+
+    /// Says how the witnesses stand that the log asks.
+    pub(crate) fn set_witnesses(&self, witnesses: Vec<WitnessTelemetry>) {
+        *self.witnesses.lock() = witnesses;
     }
 
     /// The heartbeat that the log promises, if it does.

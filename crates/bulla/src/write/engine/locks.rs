@@ -9,7 +9,7 @@
 //! | `Sources` | that in [`Sources`](super::sources::Sources) | what the log says of sources is read for the first time: a checkpoint is waited for, files are read |
 //! | `SerialStages` | `Engine::serial` | of a log without threads: a step of the committer or the checkpointer, or draining all of it. Where there are threads it is held for a moment, to give the stages to them and to get them back |
 //! | `Sealing` | `Engine::sealing` | for reading: a block is grouped and sealed; for writing: keys of data subjects are destroyed, whoever asked for it is told their names (`Log::when_erased`), and the event that tells of it is queued |
-//! | `Leaf` | those in [`StagingQueue`](crate::write::stage::queue::StagingQueue), [`CommitQueue`](super::committing::CommitQueue), [`CheckpointQueue`](super::checkpointing::CheckpointQueue), [`Progress`](super::progress::Progress), [`Sources`](super::sources::Sources) and [`BackOff`](crate::write::back_off::BackOff) | a few fields are read or changed, and waiting threads woken; no other lock is taken, no file touched |
+//! | `Leaf` | `Engine::witnesses`, and those in [`StagingQueue`](crate::write::stage::queue::StagingQueue), [`CommitQueue`](super::committing::CommitQueue), [`CheckpointQueue`](super::checkpointing::CheckpointQueue), [`Progress`](super::progress::Progress), [`Sources`](super::sources::Sources) and [`BackOff`](crate::write::back_off::BackOff) | a few fields are read or changed, and waiting threads woken; no other lock is taken, no file touched |
 //!
 //! The index and the vault have locks of their own, which are taken after these and under which none of these is taken.
 //!

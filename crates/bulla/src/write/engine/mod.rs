@@ -37,7 +37,7 @@ use crate::write::commit::{Committer, Policy};
 use crate::write::kept_pin::Pinned;
 use crate::write::recover::Recovery;
 use crate::write::stage::queue::{Bounds, StagingQueue};
-use crate::write::telemetry::Meter;
+use crate::write::telemetry::{Meter, WitnessTelemetry};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::ml_dsa::MlDsaSigningKey;
 use bulla_crypto::signing::SigningKey;
@@ -117,6 +117,8 @@ pub(crate) struct Engine {
     /// Held by whoever changes `[log]` or begins an epoch that somebody asked for.
     changing: RankedMutex<()>,
     indexer: Indexer,
+    /// How the witnesses stand that the log asks, as whoever asks them has it.
+    witnesses: RankedMutex<Vec<WitnessTelemetry>>,
     /// The clock, in seconds, at the newest epoch or event that was sealed or asked for as a sign of life.
     told: AtomicI64,
 }
@@ -243,6 +245,7 @@ impl Engine {
             commits,
             checkpoints: CheckpointQueue::new(),
             serial: RankedMutex::new(Rank::SerialStages, Some(serial)),
+            witnesses: RankedMutex::new(Rank::Leaf, Vec::new()),
             told: AtomicI64::new(0),
         };
         let mut sealer = engine.sealer();

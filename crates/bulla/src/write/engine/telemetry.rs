@@ -29,6 +29,7 @@ impl Engine {
             durable_prefix: entries.prefix,
             backpressure: Waits { count: waits.count, time: waits.time, longest: waits.longest },
             queues,
+            witnesses: self.witnesses.lock().clone(),
             ..self.meter.read()
         }
     }

@@ -1,0 +1,231 @@
+//! `bulla witness`, and logs that ask one.
+
+use crate::support::{Place, arguments, bulla, command, copy, eventually, exit, finish, not_tested, signal};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command};
+
+const UNIT: &str = include_str!("../../../../packaging/bulla-witness.service");
+
+/// A witness in a place of its own.
+struct Cosigner {
+    place: Place,
+    address: SocketAddr,
+    vkey: String,
+}
+
+impl Cosigner {
+    fn new(algorithm: &str) -> Self {
+        let place = Place::empty();
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut witness = Cosigner { place, address, vkey: String::new() };
+        witness.configure(algorithm, "");
+        let began = bulla(arguments!["witness", "--new", witness.config(), "--json"]).exits(exit::DONE);
+        witness.vkey = began.json()["vkey"].as_str().unwrap().to_owned();
+        witness
+    }
+
+    fn config(&self) -> std::path::PathBuf {
+        self.place.path("witness.toml")
+    }
+
+    fn configure(&self, algorithm: &str, log: &str) {
+        let [keys, state] = ["keys", "state"].map(|name| self.place.path(name));
+        let logs = if log.is_empty() { String::new() } else { format!("{log:?}") };
+        let text = format!(
+            "name = \"w.example/1\"\nalgorithm = {algorithm:?}\nkeys = {keys:?}\nstate = {state:?}\nlisten = \"{}\"\nlogs = [{logs}]\n",
+            self.address
+        );
+        self.place.write("witness.toml", text.as_bytes());
+    }
+
+    fn start(&self) -> Child {
+        let child = command(arguments!["witness", self.config(), "--json"]).spawn().unwrap();
+        eventually("it listens", || TcpStream::connect(self.address).is_ok());
+        child
+    }
+
+    /// The policy of a log that asks it.
+    fn policy(&self, place: &Place) -> String {
+        place.write(
+            "policy.txt",
+            format!("witness w {} http://{}\nquorum w\n", self.vkey, self.address).as_bytes(),
+        )
+    }
+}
+
+/// Has all printed in JSON that is told of witnesses.
+pub(crate) fn look(mut see: impl FnMut(&[OsString], &str)) {
+    let cosigner = Cosigner::new("ed25519");
+    let place = Place::empty();
+    place.run("init", &["--witness-policy", &cosigner.policy(&place)]).exits(exit::DONE);
+    cosigner.configure("ed25519", &place.verifier_key());
+    let words = arguments!["witness", cosigner.config(), "--json"];
+    let child = cosigner.start();
+    let mut run = |command: &str, more: &[&str]| {
+        let words = place.arguments(command, &[&["--json"], more].concat());
+        see(&words, &bulla(&words).exits(exit::DONE).out);
+    };
+    run("append", &["--stats", "/dev/null"]);
+    run("info", &[]);
+    signal(&child, Signal::TERM);
+    see(&words, &finish(child).exits(exit::DONE).out);
+}
+
+fn info(log: &Path) -> Value {
+    bulla(arguments!["info", log, "--json"]).exits(exit::DONE).json()
+}
+
+fn frames(place: &Place) -> Value {
+    let info = info(&place.audit());
+    assert_eq!(info["witnesses"].as_array().unwrap().len(), 1);
+    info["witnesses"][0]["frames"].clone()
+}
+
+#[test]
+fn a_witness_that_is_killed_goes_on_and_cosigns_no_second_history() {
+    let cosigner = Cosigner::new("ml-dsa-44");
+    let place = Place::empty();
+    let policy = cosigner.policy(&place);
+    place.run("init", &["--witness-policy", &policy]).exits(exit::DONE);
+    cosigner.configure("ml-dsa-44", &place.verifier_key());
+    for _ in 0..3 {
+        let child = cosigner.start();
+        place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+        assert_eq!(
+            frames(&place),
+            info(&place.audit())["tree_size"],
+            "closing waits for a witness that answers"
+        );
+        signal(&child, Signal::KILL);
+        child.wait_with_output().unwrap();
+    }
+    let (log, keys) = (place.audit(), place.path("audit.keys"));
+    copy(&log, &place.path("copy"));
+    copy(&keys, &place.path("copy.keys"));
+    let child = cosigner.start();
+    place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    let seen = info(&place.audit())["tree_size"].as_u64().unwrap();
+    // The copy goes on by itself: until it is longer it was put back, and then it is another history.
+    for why in ["was put back to an earlier time", "two histories"] {
+        let told = loop {
+            let ran = bulla(arguments!["append", place.path("copy"), "/dev/null"]).exits(exit::DONE);
+            match ran.err.contains(why) {
+                true => break ran.err,
+                false => {
+                    assert!(info(&place.path("copy"))["tree_size"].as_u64().unwrap() <= seen, "{}", ran.err)
+                }
+            }
+        };
+        assert!(told.contains("the witness `w`"), "{told}");
+        while why.contains("put back") && info(&place.path("copy"))["tree_size"].as_u64().unwrap() <= seen {
+            bulla(arguments!["append", place.path("copy"), "/dev/null"]).exits(exit::DONE);
+        }
+    }
+    signal(&child, Signal::TERM);
+    let ended = finish(child).exits(exit::DONE);
+    assert_eq!(ended.json()["logs"][0]["frames"], seen);
+    assert!(ended.err.contains("a checkpoint that"), "{}", ended.err);
+}
+
+#[test]
+fn a_witness_whose_state_is_lost_or_older_does_not_start() {
+    let cosigner = Cosigner::new("ed25519");
+    let place = Place::empty();
+    place.run("init", &["--witness-policy", &cosigner.policy(&place)]).exits(exit::DONE);
+    cosigner.configure("ed25519", &place.verifier_key());
+    let state = cosigner.place.path("state");
+    let run = |times: usize| {
+        let child = cosigner.start();
+        (0..times).for_each(|_| drop(place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE)));
+        signal(&child, Signal::TERM);
+        finish(child).exits(exit::DONE);
+    };
+    run(1);
+    copy(&state, &cosigner.place.path("older"));
+    run(1);
+    std::fs::rename(&state, cosigner.place.path("newest")).unwrap();
+    let lost = bulla(arguments!["witness", cosigner.config()]).exits(exit::REFUSED);
+    assert!(lost.err.contains("is not in") && lost.err.contains("put back the newest"), "{}", lost.err);
+    std::fs::rename(cosigner.place.path("older"), &state).unwrap();
+    let older = bulla(arguments!["witness", cosigner.config()]).exits(exit::REFUSED);
+    let size = info(&place.audit())["tree_size"].as_u64().unwrap();
+    assert!(older.err.contains(&format!("the tree of {size} leaves")), "{}", older.err);
+    bulla(arguments!["witness", "--new", cosigner.config()]).exits(exit::REFUSED);
+    std::fs::remove_dir_all(&state).unwrap();
+    std::fs::rename(cosigner.place.path("newest"), &state).unwrap();
+    run(1);
+}
+
+#[test]
+fn witnesses_are_named_changed_and_taken_away_by_config() {
+    let cosigner = Cosigner::new("ed25519");
+    let place = Place::new();
+    assert!(info(&place.audit()).get("witnesses").is_none());
+    let policy = cosigner.policy(&place);
+    place.run("config", &["set", "log.witness_policy", &policy]).exits(exit::DONE);
+    let text = std::fs::read_to_string(&policy).unwrap();
+    assert_eq!(
+        place.run("config", &["get", "log.witness_policy"]).exits(exit::DONE).out,
+        format!("{text}\n")
+    );
+    let again = place.run("config", &["set", "log.witness_policy", &policy]).exits(exit::DONE);
+    assert!(again.out.contains("nothing to change"), "{}", again.out);
+    // Nobody listens there: that is told, and stops nothing.
+    let ran = place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    assert!(ran.err.contains("the witness `w` (http://127.0.0.1"), "{}", ran.err);
+    assert!(place.run("info", &[]).exits(exit::DONE).out.contains("w  has cosigned nothing yet"));
+    place.run("verify", &[]).exits(exit::DONE);
+    place.run("config", &["unset", "log.witness_policy"]).exits(exit::DONE);
+    assert!(info(&place.audit()).get("witnesses").is_none());
+    let quiet = place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    assert!(!quiet.err.contains("witness"), "{}", quiet.err);
+    let none = place.write("none.txt", b"quorum none\n");
+    let refused = place.run("config", &["set", "log.witness_policy", &none]).exits(exit::USAGE);
+    assert!(refused.err.contains("has a URL"), "{}", refused.err);
+}
+
+#[test]
+fn a_configuration_that_is_none_is_refused_with_what_is_wrong() {
+    let place = Place::empty();
+    let example = bulla(["witness", "--example"]).exits(exit::DONE).out;
+    let (keys, state) = (place.path("keys"), place.path("state"));
+    let right = example
+        .replace("/var/lib/bulla-witness/keys", keys.to_str().unwrap())
+        .replace("/var/lib/bulla-witness/state", state.to_str().unwrap());
+    let file = place.path("witness.toml");
+    for (text, why) in [
+        (right.replace("name =", "nome ="), "nome"),
+        (right.replace("ed25519", "rsa"), "rsa"),
+        (right.replace("127.0.0.1:6962", "nowhere"), "listen"),
+        (right.replace("/keys\"", "/state\""), "one directory"),
+        (right.replace("/keys\"", "/state/keys\""), "one is in the other"),
+    ] {
+        std::fs::write(&file, &text).unwrap();
+        let ran = bulla(arguments!["witness", "--new", &file]).exits(exit::USAGE);
+        assert!(ran.err.contains(why), "{why}: {}", ran.err);
+    }
+    std::fs::write(&file, &right).unwrap();
+    bulla(arguments!["witness", "--new", &file]).exits(exit::DONE);
+    let ran = bulla(arguments!["witness", &file]).exits(exit::USAGE);
+    assert!(ran.err.contains("the keys of the logs"), "{}", ran.err);
+    std::fs::write(&file, right.replace("logs = []", "logs = [\"x\"]")).unwrap();
+    let ran = bulla(arguments!["witness", &file]).exits(exit::USAGE);
+    assert!(ran.err.contains("`logs`: \"x\""), "{}", ran.err);
+}
+
+#[test]
+fn the_service_is_one_that_systemd_knows_and_may_do_little() {
+    let place = Place::empty();
+    let file = place.path("bulla-witness.service");
+    std::fs::write(&file, UNIT.replace("/usr/bin/bulla", env!("CARGO_BIN_EXE_bulla"))).unwrap();
+    let ask = |words: &[&str]| Command::new("systemd-analyze").args(words).arg(&file).output();
+    let Ok(verified) = ask(&["verify", "--man=no"]) else {
+        return not_tested("what systemd says of the service", "systemd-analyze is not here");
+    };
+    let told = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && !told.contains("bulla-witness.service"), "{told}");
+}

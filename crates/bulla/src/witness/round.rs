@@ -1,0 +1,233 @@
+//! Which checkpoint each witness is asked for, and what becomes of the answers.
+//!
+//! A checkpoint that witnesses are asked for is a *target*. All are asked for the same one, since a quorum is of one
+//! checkpoint; one that is slow is asked for the newest target when it has answered, and what it says of the older one counts still.
+
+use super::job::{Asked, Job, Refusal};
+use super::kept;
+use crate::format::config::{AskedWitness, LogConfig, WitnessPolicy};
+use crate::format::files;
+use crate::scan::cosignatures;
+use crate::write::telemetry::WitnessTelemetry;
+use bulla_proof::checkpoint::SignedNote;
+use bulla_proof::tree::TreeHead;
+use bulla_store::{Result, Store};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many targets are remembered whose answers may come late.
+const TARGETS: usize = 8;
+/// How long a witness that failed is not asked: at first, and at most. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+/// A witness, and how it stands with it.
+struct Standing {
+    witness: Arc<AskedWitness>,
+    /// Whether somebody is asking it.
+    busy: bool,
+    /// The tree that it has cosigned last, as far as that is known.
+    known: Option<u64>,
+    /// The size of the newest target that it has answered.
+    answered: Option<u64>,
+    /// The size of the newest target that it was asked for, whatever came of it.
+    tried: Option<u64>,
+    /// How long it is not asked after the last failure, and until when, by the steady clock.
+    pause: Option<(Duration, u64)>,
+    /// The newest cosignature: how many frames, and when.
+    newest: Option<(u64, u64)>,
+    failures: u64,
+    refusal: Option<Refusal>,
+}
+
+/// A checkpoint that witnesses are asked for, and what they answered.
+struct Target {
+    job: Job,
+    lines: Vec<Option<String>>,
+}
+
+/// See the module.
+pub(crate) struct Witnessing {
+    store: Arc<dyn Store>,
+    policy: WitnessPolicy,
+    standings: Vec<Standing>,
+    targets: VecDeque<Target>,
+    /// The tree of `checkpoint.witnessed`, and how many cosignatures that has.
+    witnessed: Option<(u64, usize)>,
+}
+
+/// What came of an answer, for others to act on.
+#[derive(Default)]
+pub(crate) struct Taken {
+    /// The checkpoint with more signature lines.
+    pub(crate) cosigned: Option<(TreeHead, String)>,
+    /// What is to be told: that a witness fails, once until it answers again.
+    pub(crate) told: Option<String>,
+}
+
+impl Witnessing {
+    /// Begins with what the log's files say; `None` where the log asks nobody.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file cannot be read.
+    pub(crate) fn new(store: &Arc<dyn Store>, config: &LogConfig) -> Result<Option<Self>> {
+        let Some(policy) = config.witness_policy.clone() else { return Ok(None) };
+        let newest = cosignatures::newest_cosignatures(&**store, config)?;
+        let standings = policy.asked().iter().zip(newest).map(|(witness, newest)| Standing {
+            witness: Arc::new(witness.clone()),
+            busy: false,
+            known: newest.map(|(size, _)| size),
+            answered: None,
+            tried: None,
+            pause: None,
+            newest,
+            failures: 0,
+            refusal: None,
+        });
+        let standings = standings.collect();
+        let witnessed =
+            cosignatures::read(&**store, config, files::WITNESSED)?.map(|(_, head)| (head.size, 0));
+        Ok(Some(Witnessing { store: store.clone(), policy, standings, targets: VecDeque::new(), witnessed }))
+    }
+
+    /// Whether these are the witnesses that `config` names.
+    pub(crate) fn is_of(&self, config: &LogConfig) -> bool {
+        config.witness_policy.as_ref() == Some(&self.policy)
+    }
+
+    /// Has all witnesses asked for this checkpoint, from now on.
+    pub(crate) fn target(&mut self, mut job: Job) {
+        // What it was published with by an earlier process, which is asked for anew.
+        let published = job.note.clone();
+        if let Ok(mut note) = SignedNote::parse(published.as_bytes()) {
+            note.signatures
+                .retain(|line| !self.standings.iter().any(|standing| standing.witness.key.is_of(line)));
+            job.note = note.to_string().into();
+        }
+        let lines = vec![None; self.standings.len()];
+        self.targets.push_back(Target { job, lines });
+        if self.targets.len() > TARGETS {
+            self.targets.pop_front();
+        }
+    }
+
+    /// The tree of the newest target.
+    pub(crate) fn targeted(&self) -> Option<TreeHead> {
+        self.targets.back().map(|target| target.job.head)
+    }
+
+    /// What is to be asked now: of which witness, what it is believed to have cosigned, and the newest target. Each is busy from now on, until
+    /// [`Witnessing::take`]. With `closing` each is asked for it once, whatever it
+    /// paused for.
+    pub(crate) fn next(
+        &mut self,
+        now: u64,
+        closing: bool,
+    ) -> Vec<(usize, Arc<AskedWitness>, Option<u64>, Job)> {
+        let Some(target) = self.targets.back() else { return Vec::new() };
+        let job = &target.job;
+        let size = job.head.size;
+        let due = |standing: &Standing| match closing {
+            // Once more, and whoever has not answered that is not waited for again.
+            true => standing.tried.is_none_or(|tried| tried < size),
+            false => {
+                let pauses = standing.pause.is_some_and(|(_, until)| now < until);
+                !pauses && standing.answered.is_none_or(|answered| answered < size)
+            }
+        };
+        let all =
+            self.standings.iter_mut().enumerate().filter(|(_, standing)| !standing.busy && due(standing));
+        let begun = all.map(|(index, standing)| {
+            standing.busy = true;
+            (index, standing.witness.clone(), standing.known, job.clone())
+        });
+        begun.collect()
+    }
+
+    /// Whether every witness was asked for the newest target, and has answered or failed.
+    pub(crate) fn is_settled(&self) -> bool {
+        let newest = self.targets.back().map(|target| target.job.head.size);
+        self.standings.iter().all(|standing| !standing.busy && standing.tried >= newest)
+    }
+
+    /// Takes what came of asking a witness for the checkpoint of `head`, and keeps a cosignature. `now` is the steady clock's.
+    pub(crate) fn take(&mut self, index: usize, head: TreeHead, asked: Asked, now: u64) -> Taken {
+        let mut taken = Taken::default();
+        let standing = &mut self.standings[index];
+        standing.busy = false;
+        standing.tried = standing.tried.max(Some(head.size));
+        standing.known = asked.known;
+        match asked.outcome {
+            Err(refusal) => {
+                standing.failures += 1;
+                let longest = if refusal.other_tree { LONGEST_PAUSE } else { FIRST_PAUSE };
+                let pause = standing.pause.map_or(longest, |(pause, _)| (pause * 2).min(LONGEST_PAUSE));
+                standing.pause =
+                    Some((pause, now.saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX))));
+                if standing.refusal.as_ref() != Some(&refusal) {
+                    let name = &standing.witness.name;
+                    let first = standing.refusal.is_none() || refusal.other_tree;
+                    taken.told = first.then(|| {
+                        format!(
+                            "the witness `{name}` ({}) does not cosign: {}",
+                            standing.witness.address, refusal.why
+                        )
+                    });
+                }
+                standing.refusal = Some(refusal);
+                taken
+            }
+            Ok((line, time)) => {
+                standing.answered = standing.answered.max(Some(head.size));
+                standing.newest = standing.newest.max(Some((head.size, time)));
+                (standing.pause, standing.refusal) = (None, None);
+                let Some(target) = self.targets.iter_mut().find(|target| target.job.head == head) else {
+                    return taken;
+                };
+                target.lines[index] = Some(line);
+                match self.keep(index, head) {
+                    Ok(note) => taken.cosigned = Some((head, note)),
+                    // What is not kept now is with the next one.
+                    Err(error) => taken.told = Some(format!("a cosignature could not be kept: {error}")),
+                }
+                taken
+            }
+        }
+    }
+
+    /// Writes what there is of a target; the note with all of its cosignatures.
+    fn keep(&mut self, index: usize, head: TreeHead) -> Result<String> {
+        let target = self.targets.iter().find(|target| target.job.head == head);
+        let Some(target) = target else { return Ok(String::new()) };
+        let (note, lines) = (target.job.note.clone(), &target.lines[..]);
+        let standing = &self.standings[index];
+        let one = format!("{note}{}", lines[index].as_deref().unwrap_or_default());
+        if standing.newest.is_none_or(|(size, _)| size <= head.size) {
+            kept::write(&*self.store, &files::cosigned_path(standing.witness.key.key_id()), &one)?;
+        }
+        let all = lines.iter().flatten().fold(note.to_string(), |all, line| all + line);
+        let count = lines.iter().flatten().count();
+        let parsed = SignedNote::parse(all.as_bytes());
+        let met = parsed
+            .is_ok_and(|note| self.policy.policy().judge(&note).is_ok_and(|judgement| judgement.is_met()));
+        if met && self.witnessed.is_none_or(|before| before < (head.size, count)) {
+            kept::write(&*self.store, files::WITNESSED, &all)?;
+            self.witnessed = Some((head.size, count));
+        }
+        Ok(all)
+    }
+
+    /// How each witness stands, in the order of the policy.
+    pub(crate) fn telemetry(&self) -> Vec<WitnessTelemetry> {
+        let of = |standing: &Standing| WitnessTelemetry {
+            name: standing.witness.name.clone(),
+            address: standing.witness.address.to_string(),
+            frames: standing.newest.map(|(size, _)| size),
+            time: standing.newest.map(|(_, time)| time),
+            failures: standing.failures,
+            failure: standing.refusal.as_ref().map(|refusal| refusal.why.clone()),
+        };
+        self.standings.iter().map(of).collect()
+    }
+}
