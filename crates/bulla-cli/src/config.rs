@@ -33,8 +33,8 @@ use std::sync::Arc;
                       bulla config DIR set log.erasure_key VKEY [--authority FILE | --lost [--yes]]",
     after_help = "\
 Settings count from the next opening. Of [log] these change, on the record: log.recipients, with
-commas between them; log.heartbeat; log.witness_policy, whose value is a file; log.fields.FIELD (`bulla init --help`; stop a writer first);
-and log.erasure_key, by itself (after --lost `bulla verify` fails unless it is given the new key).
+commas between them; log.heartbeat; log.witness_policy (a file); log.fields.FIELD (stop a writer
+first); and log.erasure_key, by itself (after --lost `bulla verify` fails without the new key).
 linger is how long entries wait to share a block; log.heartbeat, how often an idle writer signs.
 
 Example:

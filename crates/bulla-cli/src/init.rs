@@ -78,11 +78,11 @@ pub(crate) struct Init {
     #[arg(long)]
     ml_dsa: bool,
 
-    /// A policy (C2SP tlog-policy): its witnesses with a URL are asked to cosign checkpoints
+    /// A policy (C2SP tlog-policy) with witnesses that are asked
     #[arg(long, value_name = "FILE")]
     witness_policy: Option<PathBuf>,
 
-    /// The public key of whoever orders erasures, or its file; else one is made with the keys
+    /// Whoever orders erasures has this public key [default: one is made]
     #[arg(long, value_name = "VKEY")]
     erasure_key: Option<String>,
 

@@ -132,11 +132,13 @@ impl Asking<'_> {
         let published = engine.published();
         let interval = u64::try_from(engine.tuning.witness_interval.as_nanos()).unwrap_or(u64::MAX);
         let due = closing || self.since.is_none_or(|since| now.saturating_sub(since) >= interval);
-        if due && published.size > 0 && witnessing.targeted() != Some(published) {
-            if let Some(job) = job(engine, &config)? {
-                witnessing.target(job);
-                self.since = Some(now);
-            }
+        if due
+            && published.size > 0
+            && witnessing.targeted() != Some(published)
+            && let Some(job) = job(engine, &config)?
+        {
+            witnessing.target(job);
+            self.since = Some(now);
         }
         self.ask(closing);
         Ok(())
