@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy spark vectors setup clean
+.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy interop-rekor spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -139,7 +139,13 @@ SEED ?= 1
 interop: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	scripts/record.sh interop .venv/bin/python -B interop/fuzz.py $(BIN) --rounds $(ROUNDS) --seed $(SEED)
+	$(MAKE) interop-rekor
 	$(MAKE) interop-proxy
+
+## `bulla anchor` with a Rekor v2 of its own, of the release that interop/rekor/go.mod pins. Needs Go and openssl.
+interop-rekor:
+	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
+	python3 -B interop/rekor/run.py $(BIN)
 
 ## The proxy under suites and clients of other projects, and before Valkey: all of them, or those named. Needs Debian 12, Go, Node.js and
 ## Maven; what the suites are is installed into target/interop.

@@ -2,6 +2,7 @@
 
 #[macro_use]
 mod output;
+mod anchor;
 mod append;
 mod as_logged;
 mod authority;
@@ -72,6 +73,7 @@ enum Command {
     Prove(prove::Prove),
     Grant(grant::Grant),
     Check(check::Check),
+    Anchor(anchor::Anchor),
     Tail(tail::Tail),
     #[cfg(feature = "proxy")]
     Proxy(proxy::Proxy),
@@ -173,6 +175,7 @@ impl Command {
             Command::Prove(prove) => prove.run(),
             Command::Grant(grant) => grant.run(),
             Command::Check(check) => check.run(),
+            Command::Anchor(anchor) => anchor.run(),
             Command::Tail(tail) => tail.run(),
             #[cfg(feature = "proxy")]
             Command::Proxy(proxy) => proxy.run(),
