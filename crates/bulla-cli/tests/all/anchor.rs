@@ -7,7 +7,7 @@ use bulla_proof::{Checkpoint, sha256, sign_checkpoint, tree};
 use std::fs;
 
 /// An anchor of the log's checkpoint in a log of one entry, and that log's key. The entry is canonical JSON, as Rekor makes it.
-fn anchored(place: &Place) -> (String, String) {
+pub(crate) fn anchored(place: &Place) -> (String, String) {
     let log = SigningKey::parse(&fs::read_to_string(place.keys("signing.key")).unwrap()).unwrap();
     let note = fs::read(place.audit().join("checkpoint")).unwrap();
     let envelope = Envelope::sign(&note, |bytes| log.sign(bytes)).unwrap();
