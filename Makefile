@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features size deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy interop-tools spark vectors setup clean
+.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features size deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy interop-rekor interop-tools spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -146,6 +146,7 @@ interop: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	scripts/record.sh interop .venv/bin/python -B interop/fuzz.py $(BIN) --rounds $(ROUNDS) --seed $(SEED)
 	$(MAKE) interop-tools
+	$(MAKE) interop-rekor
 	$(MAKE) interop-proxy
 
 ## Logs and proofs under other people's tools: age, tlog-scales, aics-witness, Go's sumdb, Tessera's fsck; all of them, or those named. Needs Go
@@ -153,6 +154,11 @@ interop: setup
 interop-tools: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	scripts/record.sh interop-tools .venv/bin/python -B interop/tools/run.py $(BIN) $(SUITES)
+
+## `bulla anchor` with a Rekor v2 of its own, of the release that interop/rekor/go.mod pins. Needs Go and openssl.
+interop-rekor:
+	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
+	scripts/record.sh interop-rekor python3 -B interop/rekor/run.py $(BIN)
 
 ## The proxy under suites and clients of other projects, and before Valkey: all of them, or those named. Needs Debian 12, Go, Node.js and
 ## Maven; what the suites are is installed into target/interop.

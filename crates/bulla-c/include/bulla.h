@@ -408,7 +408,7 @@ enum bulla_status bulla_prove(struct bulla_reader *reader,
 // Closes a reader. The handle is gone whatever this returns.
 enum bulla_status bulla_reader_close(struct bulla_reader *reader);
 
-// Checks a proof of entries with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
+// Checks a proof of entries, as text or as a receipt in COSE, with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
 // what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, and `BULLA_INVALID` where it cannot be read as
 // a proof, as one may be of which a byte was changed: neither holds.
 //

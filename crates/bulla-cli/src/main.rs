@@ -2,6 +2,7 @@
 
 #[macro_use]
 mod output;
+mod anchor;
 mod append;
 mod as_logged;
 mod authority;
@@ -77,6 +78,7 @@ enum Command {
     Prove(prove::Prove),
     Grant(grant::Grant),
     Check(check::Check),
+    Anchor(anchor::Anchor),
     Tail(tail::Tail),
     Witness(witness::Witness),
     Mirror(mirror::Mirror),
@@ -180,6 +182,7 @@ impl Command {
             Command::Prove(prove) => prove.run(),
             Command::Grant(grant) => grant.run(),
             Command::Check(check) => check.run(),
+            Command::Anchor(anchor) => anchor.run(),
             Command::Tail(tail) => tail.run(),
             Command::Witness(witness) => witness.run(),
             Command::Mirror(mirror) => mirror.run(),

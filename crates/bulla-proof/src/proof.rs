@@ -20,6 +20,7 @@
 //! **Invariants:** a file has one spelling, so that rendering what was parsed gives the file again; parsing and
 //! verifying take memory and work in proportion to the file's length, whatever it claims.
 
+mod anchor;
 mod consistency;
 mod cursor;
 mod disclosure;
@@ -29,6 +30,7 @@ mod receipt;
 mod text;
 mod unit;
 
+pub use anchor::{ANCHOR_HEADER, Anchor, Anchored, Envelope, PAYLOAD_TYPE};
 pub use consistency::{ConsistencyProof, Consistent};
 pub use disclosure::DisclosedFrame;
 pub use error::{FrameProblem, ProofError, UnitProblem};

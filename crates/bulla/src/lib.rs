@@ -29,7 +29,7 @@ pub use admin::configure::{Configure, Configured};
 pub use admin::init::{Created, Init};
 pub use admin::restore::{CutErasure, Extent, Outlook, Restore, Restored};
 pub use bulla_crypto::environment;
-pub use bulla_proof::checkpoint::VerifierKey;
+pub use bulla_proof::checkpoint::{VerifierKey, open_checkpoint};
 pub use bulla_proof::commitment::LogId;
 pub use bulla_proof::hash::{Hash, HashId};
 pub use bulla_proof::hold_order;

@@ -458,6 +458,8 @@ fn look_at_what_is_read(seen: &mut Seen, place: &Place) {
     fs::copy(place.audit().join("checkpoint"), path(place, "old")).unwrap();
     seen.run(place, "prove", &["--consistency", &path(place, "old"), "-o", out]).exits(exit::DONE);
     seen.bulla(words("check", &[out]), b"").exits(exit::DONE);
+    let (anchor, rekor) = crate::anchor::anchored(place);
+    seen.run(place, "anchor", &["--check", &anchor, "--rekor-key", &rekor]).exits(exit::DONE);
     let (_, recipient) = bulla::keys::identities::generate();
     seen.run(place, "grant", &["--recipient", &recipient, "--entry", "0", "-o", out]).exits(exit::DONE);
     seen.run(place, "restore", &["--dry-run"]).exits(exit::DONE);

@@ -1,5 +1,6 @@
 //! Proof files: known answers, properties, damage, hostile claims, and another implementation's judgement.
 
+mod anchors;
 mod build;
 mod damage;
 mod groups;

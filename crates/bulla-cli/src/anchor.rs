@@ -1,0 +1,253 @@
+//! `bulla anchor`.
+
+use crate::exit::{Exit, Failure};
+use crate::log_paths::{LogPaths, error_in};
+use crate::new_file;
+use crate::output::{on_line, print_json};
+use crate::verify::parse_key;
+use bulla::keys::{files, signing::SigningKey};
+use bulla::proof::{Anchor as Anchored, Envelope, ProofError};
+use bulla::store::{FileSystem, read_small};
+use bulla::{Hash, Reader, VerifierKey};
+use bulla_http::{Address, Client, ErrorKind, Options, Roots};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The longest anchor, answer or file of certificates, in bytes: the checkpoints of both logs are in it.
+const LIMIT: usize = 4 << 20;
+/// How long an answer may take: Rekor v2 answers once a checkpoint of its own covers the entry.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Put the log's checkpoint into a transparency log, a Rekor v2, or check that it stands there.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The checkpoint goes out as it is, signed once more with the log's own key, in an envelope (DSSE): it
+names the log, and no entry of it. What Rekor answers is verified before it is kept, and `--check` does
+that again offline: it is in Rekor's tree, and this log begins with what was anchored.
+
+Examples:
+  bulla anchor audit --rekor https://rekor.example --rekor-key rekor.vkey -o audit.anchor
+  bulla anchor audit --check audit.anchor --rekor-key rekor.vkey")]
+pub(crate) struct Anchor {
+    #[command(flatten)]
+    place: LogPaths,
+
+    /// Where the Rekor is: https, or http of this machine by its number
+    #[arg(long, value_name = "URL", requires = "output", required_unless_present = "check")]
+    rekor: Option<String>,
+
+    /// Rekor's own public key, which signs its checkpoints, or a file with it
+    #[arg(long, value_name = "VKEY", required = true)]
+    rekor_key: Option<String>,
+
+    /// Authorities whose certificates are believed of it, in PEM, in place of the system's
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    ca: Option<PathBuf>,
+
+    /// The new file that the anchor is kept in
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Check this anchor, offline
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rekor", "output"])]
+    check: Option<PathBuf>,
+
+    /// The public key that the log must be of, or a file with it
+    #[arg(long, value_name = "VKEY")]
+    key: Option<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Anchor {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let rekor_key = self.rekor_key.as_deref().map(parse_key("--rekor-key")).transpose()?;
+        let rekor_key = rekor_key.ok_or_else(|| Failure::usage("name Rekor's own key with --rekor-key"))?;
+        let mut reader = Reader::open(self.place.directory())?;
+        let mut log_key = bulla::info(self.place.directory())?.vkey;
+        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
+            log_key = key.clone();
+            reader = reader.key(key);
+        }
+        if let Some(path) = &self.check {
+            let file = read_whole(path)?;
+            let anchor = Anchored::parse(&file).map_err(|error| refused(path, error))?;
+            let held = anchor.verify(&log_key, &rekor_key).map_err(|error| refused(path, error))?;
+            reader.prove_consistency(held.note).map_err(|error| error_in(path, error))?;
+            self.tell(&anchor, (&log_key, &rekor_key), None)?;
+            return Ok(Exit::Done);
+        }
+        let (Some(url), Some(output)) = (&self.rekor, &self.output) else {
+            return Err(Failure::usage(
+                "say where the Rekor is with --rekor URL, or check one with --check FILE",
+            ));
+        };
+        self.place.refuse_inside(output)?;
+        if output.symlink_metadata().is_ok() {
+            return Err(Failure::usage(format!("{} is there already: name a new file", output.display())));
+        }
+        let anchor = self.anchored(url, &log_key)?;
+        let whose = format!("what {url} answered");
+        anchor.verify(&log_key, &rekor_key).map_err(|error| {
+            Failure::new(
+                Exit::Violation,
+                format!("{whose} does not hold, and nothing is kept of it: {error}"),
+            )
+        })?;
+        let made = new_file::make(output, anchor.render().as_bytes());
+        made.map_err(|error| Failure::io(format!("writing {}", output.display()), &error))?;
+        self.tell(&anchor, (&log_key, &rekor_key), Some(output))?;
+        Ok(Exit::Done)
+    }
+
+    /// Has the Rekor record the log's checkpoint.
+    fn anchored(&self, url: &str, log_key: &VerifierKey) -> Result<Anchored, Failure> {
+        let Some(secret) = self.place.secret(None, files::SIGNING)? else {
+            let message = "the log's signing.key is not there: whoever has it anchors the log";
+            return Err(Failure::new(Exit::Refused, message));
+        };
+        let signing = SigningKey::parse(&secret.text).map_err(|error| secret.error(error))?;
+        if !signing.verifier().is_same_key(log_key) {
+            let message = format!("{} is another key than the log's, {log_key}", secret.path.display());
+            return Err(Failure::new(Exit::Refused, message));
+        }
+        let store = FileSystem::new(self.place.directory());
+        let note = read_small(&store, "checkpoint", 1 << 20)?;
+        bulla::open_checkpoint(&note, log_key)
+            .map_err(|error| Failure::new(Exit::Violation, format!("the log's checkpoint: {error}")))?;
+        let envelope = Envelope::sign(&note, |bytes| signing.sign(bytes));
+        let envelope = envelope
+            .map_err(|error| Failure::new(Exit::Violation, format!("the log's checkpoint: {error}")))?;
+        let roots = match &self.ca {
+            Some(path) => Roots::Pem(read_whole(path)?),
+            None => Roots::System,
+        };
+        let options =
+            Options { roots, plain_loopback: true, total: PATIENCE, body: LIMIT, ..Options::default() };
+        let address = Address::parse(url, &options).map_err(unreached)?;
+        let client = Client::new(&options).map_err(unreached)?;
+        let request = envelope.request(log_key);
+        let path = address.below("api/v2/log/entries");
+        let answer = client.post(&path, "application/json", request.as_bytes()).map_err(unreached)?;
+        if !matches!(answer.status, 200 | 201) {
+            let said = on_line(&String::from_utf8_lossy(&answer.body).chars().take(300).collect::<String>());
+            let known = match answer.status {
+                409 => {
+                    ": this checkpoint is anchored there already, and the anchor was given to whoever did that; the next checkpoint can be"
+                }
+                _ => "",
+            };
+            let message = format!("{url} answered {}{known}: {said}", answer.status);
+            return Err(Failure::new(Exit::Refused, message));
+        }
+        let malformed = |why: String| {
+            Failure::new(Exit::Environment, format!("what {url} answered is no entry of a log: {why}"))
+        };
+        let Entry { log_index, inclusion_proof: proof } =
+            serde_json::from_slice(&answer.body).map_err(|error| malformed(error.to_string()))?;
+        let index = log_index.parse().map_err(|_| malformed("`logIndex` is no number".to_owned()))?;
+        let nodes = proof.hashes.iter().map(|hash| Hash::from_base64(hash)).collect::<Option<Vec<_>>>();
+        let nodes = nodes.ok_or_else(|| malformed("a hash is none".to_owned()))?;
+        Anchored::new(envelope, index, nodes, proof.checkpoint.envelope.as_bytes())
+            .map_err(|error| malformed(error.to_string()))
+    }
+
+    fn tell(
+        &self,
+        anchor: &Anchored,
+        (log, rekor): (&VerifierKey, &VerifierKey),
+        output: Option<&Path>,
+    ) -> Result<(), Failure> {
+        let held =
+            anchor.verify(log, rekor).map_err(|error| Failure::new(Exit::Violation, error.to_string()))?;
+        if self.json {
+            return print_json(&Told {
+                ok: true,
+                output,
+                origin: &held.checkpoint.origin,
+                tree_size: held.checkpoint.size,
+                root: held.checkpoint.root.to_base64(),
+                rekor: &held.rekor.origin,
+                index: held.index,
+                rekor_size: held.rekor.size,
+            });
+        }
+        let (size, index) = (held.checkpoint.size, held.index);
+        note!(
+            "{}: the tree of size {size} stands at index {index} of {}",
+            held.checkpoint.origin,
+            held.rekor.origin
+        );
+        match output {
+            Some(path) => note!("kept in {}", path.display()),
+            None => note!("ok: signed by {log} and {rekor}, and the log begins with it"),
+        }
+        Ok(())
+    }
+}
+
+/// What Rekor v2 answers, as far as it is not known beforehand: a `TransparencyLogEntry` in the JSON of Protocol Buffers.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    log_index: String,
+    inclusion_proof: Inclusion,
+}
+
+#[derive(Deserialize)]
+struct Inclusion {
+    #[serde(default)]
+    hashes: Vec<String>,
+    checkpoint: Head,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    envelope: String,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    ok: bool,
+    /// The file that the anchor is kept in; `null` where one was checked.
+    output: Option<&'a Path>,
+    origin: &'a str,
+    tree_size: u64,
+    root: String,
+    /// The name of the transparency log.
+    rekor: &'a str,
+    /// At which index of it the checkpoint stands.
+    index: u64,
+    rekor_size: u64,
+}
+
+/// A file that is named and short.
+fn read_whole(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |error: io::Error| Failure::io(path.display(), &error);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(LIMIT as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    match bytes.len() > LIMIT {
+        true => Err(Failure::usage(format!("{} has over {LIMIT} bytes, which none has", path.display()))),
+        false => Ok(bytes),
+    }
+}
+
+fn refused(path: &Path, error: ProofError) -> Failure {
+    match error {
+        ProofError::Kind => {
+            Failure::usage(format!("{} is no anchor, as `bulla anchor -o` writes them", path.display()))
+        }
+        error => Failure::new(Exit::Violation, format!("{}: {error}", path.display())),
+    }
+}
+
+fn unreached(error: bulla_http::Error) -> Failure {
+    let exit = if error.kind() == ErrorKind::Invalid { Exit::Usage } else { Exit::Environment };
+    Failure::new(exit, error.to_string())
+}
