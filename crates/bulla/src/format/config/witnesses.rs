@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_could_not_be_asked_is_refused() {
         let one = key(1);
-        let many: String = (0..=MOST_WITNESSES as u8)
+        let many: String = (0..=u8::try_from(MOST_WITNESSES).unwrap())
             .map(|at| format!("witness n{at} {} https://a.example\n", key(at)))
             .collect();
         for (text, why) in [
