@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,10 @@ from .log import Damaged, Log, list_directory, read_small
 from .refused import Refused
 from .segments import named
 
-KNOWN = {"bulla.toml", "bulla.toml.next", "bulla.toml.lock", "checkpoint", "checkpoint.cose", "checkpoint.witnessed", "LOCK", "tile", "segments", "index"}
+KNOWN = {
+    "bulla.toml", "bulla.toml.next", "bulla.toml.lock", "checkpoint", "checkpoint.cose", "checkpoint.witnessed", "cosigned", "LOCK",
+    "tile", "segments", "index",
+}
 
 
 @dataclass
@@ -322,6 +326,9 @@ def report_unknown(of: Log) -> None:
     unknown = [path for path in list_directory(of.directory) if path.name not in KNOWN]
     unknown += [path for path in list_directory(of.directory / "segments") if named(path.name) is None]
     unknown += [path for path in list_directory(of.directory / "index") if index.named(path.name) is None]
+    for path in list_directory(of.directory / "cosigned"):
+        if path.is_dir() or not re.fullmatch("[0-9a-f]{8}", path.name):
+            unknown.append(path)
     for path in sorted((of.directory / "tile").rglob("*")):
         if path.is_dir() and not path.is_symlink():
             continue
