@@ -111,7 +111,7 @@ impl Config {
     /// What changes the erasure key to this one, or to the one in the file of this name.
     fn new_erasure_key(&self, key: &str) -> Result<ErasureKeyChange, Failure> {
         let to = parse_key(ERASURE_KEY)(key)?;
-        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        let (log, _) = bulla::config::load_of_log(&*self.place.log()?)?;
         // That there is nothing to order, and that this key orders nothing, is told before that there is no authority.
         if !log.erasure {
             return Err(without_erasure());
@@ -158,7 +158,7 @@ impl Config {
     }
 
     fn load(&self) -> Result<Vec<Key>, Failure> {
-        let (log, options) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        let (log, options) = bulla::config::load_of_log(&*self.place.log()?)?;
         for name in options.misplaced(SettingPlace::Log) {
             let keys = self.place.keys();
             note!(
@@ -223,7 +223,7 @@ impl Config {
 
     /// Of a field without a rule too: it is kept.
     fn get_rule(&self, field: &str) -> Result<Exit, Failure> {
-        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        let (log, _) = bulla::config::load_of_log(&*self.place.log()?)?;
         let rule = log.fields.rule(field)?;
         let value = rule.map_or_else(|| "keep".to_owned(), |rule| rule.to_string());
         let source = if rule.is_some() { "file" } else { "default" };
@@ -237,7 +237,7 @@ impl Config {
 
     /// What the file says is told whatever it is; and then, that its `[log]` is not the one of the log's last epoch.
     fn compare(&self) -> Result<Exit, Failure> {
-        match bulla::info(self.place.directory()) {
+        match bulla::info_of(self.place.log()?) {
             Err(error) if error.kind() == ErrorKind::Tampered => Err(error.into()),
             _ => Ok(Exit::Done),
         }

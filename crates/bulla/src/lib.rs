@@ -59,7 +59,7 @@ pub use log::{
     BatchError, Closing, Held, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Place, Producer,
     Producers, Receipt, Source, Step, Watch,
 };
-pub use read::epochs::{Epoch, epochs};
+pub use read::epochs::{Epoch, epochs, epochs_of};
 pub use read::erasure_preview::{
     Certified, EntriesGoing, ErasedBefore, ErasurePreview, FirstMet, NotSure, OtherSubject, PreviewedSubject,
 };
@@ -82,6 +82,7 @@ pub use read::standing::{AskedSubject, AskedSubjects, Standing};
 pub use read::verify::{Report, Verify};
 pub use scan::finding;
 pub use scan::finding::{Finding, FindingKind, Severity};
+pub use scan::paths::{join_paths, open_log};
 pub use scan::query::Query;
 pub use scan::redaction::{RedactedEntries, Redaction};
 pub use write::engine::refuse_other_keys;

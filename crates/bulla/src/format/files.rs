@@ -6,6 +6,8 @@ use super::segment;
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 /// The writer's lock in the log's directory.
 pub(crate) const LOCK: &str = "LOCK";
+/// What says of a directory that it is a backup path, and of which log.
+pub(crate) const PATH: &str = "path";
 /// The directory of index files.
 pub(crate) const INDEX: &str = "index";
 /// The directories of a log.

@@ -113,6 +113,7 @@ pub struct Options {
     durability: Option<Durability>,
     vault_replicas: Option<Vec<PathBuf>>,
     pin: Option<PathBuf>,
+    backup_paths: Option<Vec<PathBuf>>,
     /// Of the program alone, and no setting of a log.
     #[serde(skip)]
     yielding: Option<bool>,
@@ -233,6 +234,19 @@ impl Options {
         self
     }
 
+    /// The paths on which the log goes on where the one that it is written to fails, in this order (default: none). Whoever opens the
+    /// log does not give them: the key directory alone names them.
+    #[cfg(test)]
+    pub(crate) fn backup_paths(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.backup_paths = Some(paths.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The backup paths that these options name.
+    pub(crate) fn named_backup_paths(&self) -> &[PathBuf] {
+        self.backup_paths.as_deref().unwrap_or_default()
+    }
+
     /// The pin that these options name.
     pub fn pinned(&self) -> Option<&Path> {
         self.pin.as_deref().filter(|path| !path.as_os_str().is_empty())
@@ -272,6 +286,7 @@ impl Options {
             durability: self.durability.or(other.durability),
             vault_replicas: self.vault_replicas.or(other.vault_replicas),
             pin: self.pin.or(other.pin),
+            backup_paths: self.backup_paths.or(other.backup_paths),
             yielding: self.yielding.or(other.yielding),
             default_retries: self.default_retries.or(other.default_retries),
             enough: self.enough.or(other.enough),
@@ -306,6 +321,7 @@ pub(crate) struct Tuning {
     pub(crate) durability: Durability,
     pub(crate) vault_replicas: Vec<PathBuf>,
     pub(crate) pin: Option<PathBuf>,
+    pub(crate) backup_paths: Vec<PathBuf>,
     pub(crate) yielding: bool,
     /// So many entries wait for no more to come than in the shortest time.
     pub(crate) enough: u32,
@@ -328,6 +344,8 @@ mod default {
     }
 }
 
+/// How many backup paths a log may have.
+const MAX_BACKUP_PATHS: usize = 8;
 /// The most memory that may be set, in bytes.
 const MOST_MEMORY: usize = 1 << 44;
 /// The most bytes of rows that make a full block.
@@ -410,24 +428,26 @@ impl TryFrom<Options> for Tuning {
                 durability => durability,
             },
             pin: pin(options.pinned())?,
-            vault_replicas: replicas(options.vault_replicas.unwrap_or_default())?,
+            vault_replicas: places(
+                "vault_replicas",
+                options.vault_replicas.unwrap_or_default(),
+                MAX_REPLICAS,
+            )?,
+            backup_paths: places("backup_paths", options.backup_paths.unwrap_or_default(), MAX_BACKUP_PATHS)?,
             yielding: options.yielding.unwrap_or_default(),
             enough: options.enough.unwrap_or(default::ENOUGH),
         })
     }
 }
 
-fn replicas(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
-    if paths.len() > MAX_REPLICAS {
-        return Err(Error::invalid(format!(
-            "`vault_replicas` has {} paths; it may have {MAX_REPLICAS}",
-            paths.len()
-        )));
+fn places(name: &str, paths: Vec<PathBuf>, most: usize) -> Result<Vec<PathBuf>> {
+    if paths.len() > most {
+        return Err(Error::invalid(format!("`{name}` has {} paths; it may have {most}", paths.len())));
     }
     match paths.iter().find(|path| !is_place(path)) {
         None => Ok(paths),
         Some(path) => Err(Error::invalid(format!(
-            "`vault_replicas` has `{}`, which is not an absolute path without a comma",
+            "`{name}` has `{}`, which is not an absolute path without a comma",
             path.display()
         ))),
     }

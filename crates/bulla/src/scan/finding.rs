@@ -40,6 +40,7 @@ pub enum FindingKind {
     PinMismatch,
     Stale,
     Abandoned,
+    PathMissing,
     Gap,
     IndexDamaged,
     UnknownFile,
@@ -48,7 +49,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 34] = [
+    pub const ALL: [FindingKind; 35] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -79,6 +80,7 @@ impl FindingKind {
         FindingKind::PinMismatch,
         FindingKind::Stale,
         FindingKind::Abandoned,
+        FindingKind::PathMissing,
         FindingKind::Gap,
         FindingKind::IndexDamaged,
         FindingKind::UnknownFile,
@@ -118,6 +120,7 @@ impl FindingKind {
             Self::PinMismatch => "pin-mismatch",
             Self::Stale => "stale",
             Self::Abandoned => "abandoned",
+            Self::PathMissing => "path-missing",
             Self::Gap => "gap",
             Self::IndexDamaged => "index-damaged",
             Self::UnknownFile => "unknown-file",
@@ -144,9 +147,12 @@ impl FindingKind {
     /// Whether it fails a verification.
     pub fn severity(self) -> Severity {
         match self {
-            Self::UnsignedTail | Self::Abandoned | Self::Gap | Self::IndexDamaged | Self::UnknownFile => {
-                Severity::Notice
-            }
+            Self::UnsignedTail
+            | Self::Abandoned
+            | Self::PathMissing
+            | Self::Gap
+            | Self::IndexDamaged
+            | Self::UnknownFile => Severity::Notice,
             _ => Severity::Violation,
         }
     }

@@ -43,6 +43,7 @@ impl Snapshot {
         key: Option<&VerifierKey>,
         findings: &mut Findings,
     ) -> Result<Option<Self>> {
+        look_again(&*store);
         let live = is_live(&*store)?;
         let mut read = read_checkpoint(&*store, &config, key, findings)?;
         for _ in 0..ATTEMPTS {
@@ -105,6 +106,14 @@ impl Snapshot {
         if self.live || is_live(&*self.store)? {
             return Ok(false);
         }
+        look_again(&*self.store);
         Ok(read_note(&*self.store)?.is_some_and(|note| note == self.note))
+    }
+}
+
+/// Has the checkpoint be the one of the path on which the log has come furthest by now.
+fn look_again(store: &dyn Store) {
+    if let Some(paths) = store.paths() {
+        paths.look_again();
     }
 }

@@ -256,7 +256,7 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
         }
     };
-    const KNOWN: [&str; 7] = [
+    const KNOWN: [&str; 8] = [
         crate::format::config::FILE,
         crate::format::config::LOCK,
         files::CHECKPOINT,
@@ -264,6 +264,7 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
         crate::format::segment::DIRECTORY,
         "tile",
         files::INDEX,
+        files::PATH,
     ];
     for item in list(store, "")? {
         if !KNOWN.contains(&item.name.as_str()) {

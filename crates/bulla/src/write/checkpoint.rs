@@ -20,13 +20,35 @@ use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, TileBuilder, TileId};
 use bulla_proof::tree::{self, TreeHead};
-use bulla_store::Store;
-use bulla_store::{Error, Result};
+use bulla_store::{Error, Paths, Result, Store};
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 
 /// The name of the checkpoint's file.
 pub(crate) const FILE: &str = "checkpoint";
+
+/// Why a checkpoint was not published.
+enum Unpublished {
+    /// A file of the log could not be written.
+    Log(Error),
+    /// Something else failed: a file of the key directory, the vault, the pin.
+    Other(Error),
+}
+
+impl Unpublished {
+    fn into_error(self) -> Error {
+        match self {
+            Unpublished::Log(error) | Unpublished::Other(error) => error,
+        }
+    }
+}
+
+impl From<Error> for Unpublished {
+    fn from(error: Error) -> Self {
+        Unpublished::Other(error)
+    }
+}
 
 /// See the module.
 pub(crate) struct Checkpointer {
@@ -44,8 +66,12 @@ pub(crate) struct Checkpointer {
     tiles: TileBuilder,
     /// The entry bundle that is not full yet.
     bundle: Vec<u8>,
-    /// Full tiles and bundles that are not written yet.
+    /// Full tiles and bundles that no published checkpoint covers yet.
     full: Vec<(String, Vec<u8>)>,
+    /// How many of them, from the first on, are written on the path that the log is written to.
+    written: usize,
+    /// The turn of that path.
+    turn: u64,
     /// Full tiles and bundles whose partial forms can go once a checkpoint is published.
     superseded: Vec<String>,
     directories: HashSet<String>,
@@ -82,6 +108,8 @@ impl Checkpointer {
             tiles,
             bundle,
             full: Vec::new(),
+            written: 0,
+            turn: 0,
             superseded: Vec::new(),
             directories: HashSet::new(),
             ahead: None,
@@ -128,16 +156,41 @@ impl Checkpointer {
         self.ahead = Some((chain, terms, holds));
     }
 
-    /// Publishes a checkpoint over all that was added. Returns whether there was anything new.
+    /// Publishes a checkpoint over all that was added. Returns whether there was anything new. Where the path that the log is written
+    /// to fails, and another one takes over, it is published there.
     ///
     /// # Errors
     /// `Unavailable` where a file cannot be written. Calling again goes on where it stopped.
     pub(crate) fn publish(&mut self) -> Result<bool> {
+        let log = self.log.clone();
+        let Some(paths) = log.paths() else { return self.try_publish().map_err(Unpublished::into_error) };
+        for _ in 0..paths.others() {
+            match self.try_publish() {
+                Err(Unpublished::Log(error)) => {
+                    // An event tells it: names of directories are the host's affair.
+                    let why = error.io_error().map_or_else(String::new, |error| format!(": {error}"));
+                    if !paths.fail_over(self.turn, &format!("checkpointing{why}")) {
+                        return Err(error);
+                    }
+                }
+                published => return published.map_err(Unpublished::into_error),
+            }
+        }
+        self.try_publish().map_err(Unpublished::into_error)
+    }
+
+    fn try_publish(&mut self) -> Result<bool, Unpublished> {
         let size = self.tiles.size();
         let Some((chain, terms, holds)) = self.ahead.clone() else { return Ok(false) };
-        while let Some((path, content)) = self.full.last() {
-            self.write(&path.clone(), &content.clone())?;
-            self.superseded.extend(self.full.pop().map(|(path, _)| path));
+        let turn = self.log.paths().map_or(0, Paths::turn);
+        if std::mem::replace(&mut self.turn, turn) != turn {
+            // On the new path is nothing of the tree that is not published yet.
+            self.written = 0;
+            self.directories.clear();
+        }
+        while let Some((path, content)) = self.full.get(self.written).cloned() {
+            self.write(&path, &content)?;
+            self.written += 1;
         }
         for (id, hashes) in self.tiles.partials() {
             self.write(&id.path(), &tile::encode_tile(&hashes))?;
@@ -161,28 +214,37 @@ impl Checkpointer {
         if let Some(pin) = &mut self.pin {
             pin.advance((&*self.log, &self.config.verifier_key), head, &note)?;
         }
-        let written = bulla_store::replace(&*self.log, FILE, note.as_bytes());
-        written.map_err(|error| Error::io(format!("writing {}", self.log.describe(FILE)), error))?;
+        bulla_store::replace(&*self.log, FILE, note.as_bytes()).map_err(|error| self.failed(FILE, error))?;
         (self.published, self.terms) = (head, terms);
         self.ahead = None;
+        let full = std::mem::take(&mut self.full);
+        self.written = 0;
+        if let Some(paths) = self.log.paths() {
+            paths.published(note.as_bytes());
+            full.iter().for_each(|(path, content)| paths.spread(path, content));
+        }
+        self.superseded.extend(full.into_iter().map(|(path, _)| path));
         self.remove_superseded();
         Ok(true)
     }
 
+    fn failed(&self, path: &str, error: io::Error) -> Unpublished {
+        Unpublished::Log(Error::io(format!("writing {}", self.log.describe(path)), error))
+    }
+
     /// Writes a tile or bundle durably, with the directories above it.
-    fn write(&mut self, path: &str, content: &[u8]) -> Result<()> {
-        let failed = |path: &str, error| Error::io(format!("writing {}", self.log.describe(path)), error);
+    fn write(&mut self, path: &str, content: &[u8]) -> Result<(), Unpublished> {
         let directory = bulla_store::path::parent(path);
         if !self.directories.contains(directory) {
-            self.log.create_directory(directory).map_err(|error| failed(directory, error))?;
+            self.log.create_directory(directory).map_err(|error| self.failed(directory, error))?;
             let mut above = directory;
             while !above.is_empty() {
                 above = bulla_store::path::parent(above);
-                self.log.sync_directory(above).map_err(|error| failed(above, error))?;
+                self.log.sync_directory(above).map_err(|error| self.failed(above, error))?;
             }
             self.directories.insert(directory.to_owned());
         }
-        bulla_store::replace(&*self.log, path, content).map_err(|error| failed(path, error))
+        bulla_store::replace(&*self.log, path, content).map_err(|error| self.failed(path, error))
     }
 
     /// Removes partial tiles whose full one is published. One that cannot be removed harms nobody.

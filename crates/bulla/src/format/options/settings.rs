@@ -54,7 +54,7 @@ enum Form {
 }
 
 /// All settings. Why each is kept where it is, decision 31 says.
-const FORMS: [(&str, Form, SettingPlace); 15] = [
+const FORMS: [(&str, Form, SettingPlace); 16] = [
     ("memory", Form::Size, SettingPlace::Keys),
     ("block_size", Form::Size, SettingPlace::Log),
     ("segment_size", Form::Size, SettingPlace::Keys),
@@ -70,6 +70,7 @@ const FORMS: [(&str, Form, SettingPlace); 15] = [
     ("durability", Form::Durability, SettingPlace::Keys),
     ("vault_replicas", Form::Places, SettingPlace::Keys),
     ("pin", Form::Pin, SettingPlace::Keys),
+    ("backup_paths", Form::Places, SettingPlace::Keys),
 ];
 
 /// The names of all settings, in the order of [`Options::settings`].
@@ -104,6 +105,7 @@ impl Options {
             value(self.durability, Durability::default, durability),
             value(self.vault_replicas.as_deref(), || &[], places),
             value(self.pin.as_deref(), || Path::new(""), |path| path.display().to_string()),
+            value(self.backup_paths.as_deref(), || &[], places),
         ];
         let settings = FORMS.iter().zip(values);
         settings
@@ -145,6 +147,7 @@ impl Options {
                 durability: None,
                 vault_replicas: None,
                 pin: None,
+                backup_paths: None,
                 ..self
             },
             SettingPlace::Keys => Options {
@@ -266,6 +269,7 @@ mod tests {
             Options::default().vault_replicas(["/mnt/a", "/mnt/b \"c\""]),
             Options::default().vault_replicas([""; 0]),
             Options::default().pin("/mnt/a, b/audit \"c\".pin"),
+            Options::default().backup_paths(["/mnt/a", "/mnt/b \"c\""]),
         ];
         for options in options {
             let settings = options.settings();
@@ -290,6 +294,7 @@ mod tests {
                 "durability" => "durability = \"os\"".to_owned(),
                 "vault_replicas" => "vault_replicas = [\"/mnt/a\"]".to_owned(),
                 "pin" => "pin = \"/mnt/a\"".to_owned(),
+                "backup_paths" => "backup_paths = [\"/mnt/a\"]".to_owned(),
                 "linger" | "append_timeout" | "checkpoint_interval" | "retry_delay" | "plugin_timeout" => {
                     format!("{name} = \"7 s\"")
                 }
@@ -341,6 +346,7 @@ mod tests {
             ("vault_replicas", "replica"),
             ("vault_replicas", "/mnt/a,../b"),
             ("pin", "audit.pin"),
+            ("backup_paths", "../audit"),
         ] {
             assert!(to_toml(name, text).is_err(), "{name} {text}");
         }
