@@ -172,7 +172,9 @@ impl Config {
         let settings = options.settings().into_iter().filter(is_known).map(|setting| Key {
             name: setting.name.to_owned(),
             values: match setting.name {
-                PLACES => setting.value.split_terminator(',').map(str::to_owned).collect(),
+                name if PLACES.contains(&name) => {
+                    setting.value.split_terminator(',').map(str::to_owned).collect()
+                }
                 PIN if setting.value.is_empty() => Vec::new(),
                 _ => vec![setting.value],
             },
@@ -186,7 +188,7 @@ impl Config {
 
     fn show(&self) -> Result<Exit, Failure> {
         let keys = self.load()?;
-        if keys.iter().all(|key| key.name != PLACES) {
+        if keys.iter().all(|key| !PLACES.contains(&key.name.as_str())) {
             let keys = self.place.keys();
             note!(
                 "the settings that are kept with the keys are not shown: {} cannot be read",
@@ -342,8 +344,8 @@ const ERASURE_KEY: &str = "log.erasure_key";
 /// The setting that names the pin.
 const PIN: &str = "pin";
 
-/// The setting that is a list.
-const PLACES: &str = "vault_replicas";
+/// The settings that are lists.
+const PLACES: [&str; 2] = ["vault_replicas", "backup_paths"];
 
 /// A key and what it is.
 struct Key {
@@ -356,7 +358,7 @@ impl Key {
     fn to_json(&self) -> Value {
         let value = match &self.values[..] {
             [] if self.name == ERASURE_KEY || self.name == PIN => Value::Null,
-            [value] if self.name != "log.recipients" && self.name != PLACES => json!(value),
+            [value] if self.name != "log.recipients" && !PLACES.contains(&self.name.as_str()) => json!(value),
             values => json!(values),
         };
         json!({ "value": value, "source": self.source })

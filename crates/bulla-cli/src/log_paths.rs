@@ -57,7 +57,7 @@ pub(crate) struct LogPaths {
 /// The argument of subcommands that read a log, for one that lies on several paths.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Also {
-    /// Another path on which the log went on, besides those that the key directory names; repeatable
+    /// Another path that the log lies on; repeatable
     #[arg(long, value_name = "PATH")]
     also: Vec<PathBuf>,
 }

@@ -46,7 +46,7 @@ pub use erase::{
 pub use fields::filter::{FieldFilters, NotAsLogged, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
 pub use format::options::{
-    Durability, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,
+    Durability, OnFailure, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,
     parse_plugin_timeout, parse_size,
 };
 pub use format::sources::SourceId;

@@ -1,5 +1,6 @@
 //! Options as a caller or the settings of a log give them, and [`Tuning`], the checked values that the engine runs with.
 
+mod on_failure;
 pub(crate) mod settings;
 
 pub use settings::{Setting, SettingPlace, SettingSource};
@@ -10,6 +11,7 @@ use bulla_proof::commitment::MAX_CONTENT_LOG2;
 use bulla_proof::entry::MAX_ROW;
 use bulla_store::{Error, Result};
 use bulla_vault::MAX_REPLICAS;
+pub use on_failure::OnFailure;
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -114,6 +116,8 @@ pub struct Options {
     vault_replicas: Option<Vec<PathBuf>>,
     pin: Option<PathBuf>,
     backup_paths: Option<Vec<PathBuf>>,
+    #[serde(default, deserialize_with = "on_failure::deserialize")]
+    on_failure: Option<OnFailure>,
     /// Of the program alone, and no setting of a log.
     #[serde(skip)]
     yielding: Option<bool>,
@@ -242,6 +246,12 @@ impl Options {
         self
     }
 
+    /// What becomes of a log where nothing takes what is written, after all attempts (default: [`OnFailure::Refuse`]).
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.on_failure = Some(on_failure);
+        self
+    }
+
     /// The backup paths that these options name.
     pub(crate) fn named_backup_paths(&self) -> &[PathBuf] {
         self.backup_paths.as_deref().unwrap_or_default()
@@ -287,6 +297,7 @@ impl Options {
             vault_replicas: self.vault_replicas.or(other.vault_replicas),
             pin: self.pin.or(other.pin),
             backup_paths: self.backup_paths.or(other.backup_paths),
+            on_failure: self.on_failure.or(other.on_failure),
             yielding: self.yielding.or(other.yielding),
             default_retries: self.default_retries.or(other.default_retries),
             enough: self.enough.or(other.enough),
@@ -322,6 +333,7 @@ pub(crate) struct Tuning {
     pub(crate) vault_replicas: Vec<PathBuf>,
     pub(crate) pin: Option<PathBuf>,
     pub(crate) backup_paths: Vec<PathBuf>,
+    pub(crate) on_failure: OnFailure,
     pub(crate) yielding: bool,
     /// So many entries wait for no more to come than in the shortest time.
     pub(crate) enough: u32,
@@ -434,6 +446,7 @@ impl TryFrom<Options> for Tuning {
                 MAX_REPLICAS,
             )?,
             backup_paths: places("backup_paths", options.backup_paths.unwrap_or_default(), MAX_BACKUP_PATHS)?,
+            on_failure: options.on_failure.unwrap_or_default(),
             yielding: options.yielding.unwrap_or_default(),
             enough: options.enough.unwrap_or(default::ENOUGH),
         })

@@ -20,6 +20,8 @@
 //! **A new file's directory is synced after the file.** Syncing a file does not make its name durable, and nothing orders the
 //! two (Pillai et al., *All File Systems Are Not Created Equal*, OSDI 2014).
 
+mod paths;
+
 use crate::format::config::allowed::AllowedConfig;
 use crate::format::epoch;
 use crate::format::event::Event;
@@ -33,7 +35,8 @@ use bulla_crypto::environment::Clock;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{Paths, Store, StoreFile};
+use bulla_store::{Store, StoreFile};
+use paths::turn_of;
 use std::borrow::Cow;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -255,16 +258,6 @@ impl Committer {
         Ok(true)
     }
 
-    /// Gives the current segment up where another path has taken over since it was begun.
-    fn keep_up(&mut self) -> Result<()> {
-        match &self.segment {
-            Some(segment) if segment.turn != turn_of(&*self.store) => {
-                self.abandon("another path took over".to_owned())
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// That the current segment's file is where it was, with all that was written to it. Where it is not, what was
     /// acknowledged is gone, and another segment would not bring it back.
     fn require_in_place(&mut self) -> Result<()> {
@@ -417,30 +410,6 @@ impl Committer {
         self.abandon(reason)
     }
 
-    /// Has another path take the log, where it lies on several. False where none does.
-    fn fail_over(&self, turn: u64, reason: &str) -> bool {
-        self.store.paths().is_some_and(|paths| paths.fail_over(turn, reason))
-    }
-
-    /// How many other paths the log has.
-    fn other_paths(&self) -> usize {
-        self.store.paths().map_or(0, Paths::others)
-    }
-
-    /// Has another path take the log, unless each was tried since this was the number of all. Then they are tried anew after a wait.
-    fn try_another_path(&self, untried: &mut usize, turn: u64, reason: &str) -> bool {
-        match untried.checked_sub(1) {
-            Some(left) if self.fail_over(turn, reason) => {
-                *untried = left;
-                true
-            }
-            _ => {
-                *untried = self.other_paths();
-                false
-            }
-        }
-    }
-
     fn try_write(&mut self, first: usize) -> io::Result<()> {
         if self.segment.is_none() {
             self.begin_segment(self.unsynced[first].number)?;
@@ -541,11 +510,6 @@ impl Committer {
         let message = format!("nothing can be committed to {directory} from frame {frame} on: {reason}");
         Error::new(ErrorKind::Unavailable, message)
     }
-}
-
-/// The turn of the path that takes what is written.
-fn turn_of(store: &dyn Store) -> u64 {
-    store.paths().map_or(0, Paths::turn)
 }
 
 /// The name of a new segment whose first frame is `first`. Of several segments with one first frame the last generation is

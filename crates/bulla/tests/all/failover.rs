@@ -1,6 +1,7 @@
 //! A log on several paths: what is acknowledged is there whichever of them fails, in whatever way and whenever, and whoever reads is told
 //! what is missing.
 
+mod crashes;
 mod directories;
 mod returning;
 mod world;
@@ -18,9 +19,8 @@ fn a_path_that_fails_in_any_way_is_replaced_and_nothing_acknowledged_is_lost() {
         world.machine.fail_below("audit", fault);
         world.append(&log, 20..40);
         log.flush().unwrap();
-        let told = log.telemetry();
-        assert_eq!(told.failovers.count, 1, "{fault:?}");
         world.append(&log, 40..60);
+        assert_eq!(log.telemetry().failovers.count, 1, "{fault:?}");
         log.close().unwrap();
         world.check(60);
         let replaced = world.replaced();
@@ -182,6 +182,31 @@ fn one_locks_all_and_another_writer_is_kept_out_of_each() {
     for path in ["audit", "backup"] {
         let locked = bulla::store::Store::lock(&world.machine.store(path), "LOCK");
         assert_eq!(locked.unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "{path}");
+    }
+}
+
+#[test]
+fn a_log_that_blocks_waits_for_a_path_and_loses_nothing() {
+    for paths in [&[][..], &["/backup"]] {
+        let world = World::new(paths);
+        world.set("on_failure", "block");
+        let log = world.open();
+        world.append(&log, 0..20);
+        world.machine.fail_below("audit", Fault::NoSpace);
+        world.machine.fail_below("backup", Fault::NoSpace);
+        std::thread::scope(|scope| {
+            let (tell, told) = std::sync::mpsc::channel();
+            log.when_trying_again(move |why| drop(tell.send(why.to_owned())));
+            let appending = scope.spawn(|| world.try_append(&log, 20..40));
+            // More attempts than `retries` says, of which each thing that fails is told once: it has begun to wait.
+            told.recv().unwrap();
+            world.wait_for_failures(8);
+            assert!(!appending.is_finished(), "{paths:?}");
+            world.machine.heal();
+            appending.join().unwrap().unwrap();
+        });
+        log.close().unwrap();
+        world.check(40);
     }
 }
 

@@ -14,6 +14,7 @@ mod directories;
 mod erasing;
 pub(crate) mod grouping;
 mod locks;
+mod paths;
 pub(crate) mod pins;
 pub(crate) mod progress;
 mod sealing;
@@ -27,7 +28,7 @@ mod tests;
 use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config::{self, LogConfig};
 use crate::format::event::Event;
-use crate::format::options::{Durability, Options, Tuning};
+use crate::format::options::{Durability, OnFailure, Options, Tuning};
 use crate::format::sealed::LogIdentity;
 use crate::index::Indexer;
 use crate::keys;
@@ -35,13 +36,13 @@ use crate::write::back_off::BackOff;
 use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::{Committer, Policy};
 use crate::write::kept_pin::Pinned;
-use crate::write::recover::{self, Found, Recovered, Recovery};
+use crate::write::recover::Recovery;
 use crate::write::stage::queue::{AssignFrames, Bounds, StagingQueue};
 use crate::write::telemetry::Meter;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, ErrorKind, Paths, Result, Store};
+use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_vault::ReplicaState;
 use checkpointing::{CheckpointQueue, Checkpointing};
 use committing::{CommitQueue, Committing};
@@ -165,7 +166,7 @@ impl Engine {
         let take_up = |pin: PinAtHand| pin.take_up((&*log, &*keys), (&config, &signing), found.signed());
         let pin = pin.map(take_up).transpose()?;
         let pinned = pin.as_ref().map(|pin| pin.state().clone());
-        let recovered = adopt(found, (&*log, &*keys), &config, tuning.segment_size)?;
+        let recovered = paths::adopt(found, (&*log, &*keys), &config, tuning.segment_size)?;
         let policy = Policy {
             durability: tuning.durability,
             kept: tuning.in_flight,
@@ -250,6 +251,10 @@ impl Engine {
             Ok(differences) => {
                 engine.hold_differences = settled.differences;
                 engine.hold_differences.extend(differences);
+                // Who opens a log has nobody yet to close it.
+                if engine.tuning.on_failure == OnFailure::Block {
+                    engine.back_off.go_on_for_ever();
+                }
                 Ok(engine)
             }
             Err(error) => Err(after_resumed(engine.resumed.as_ref(), error)),
@@ -380,20 +385,6 @@ impl Engine {
         }
     }
 
-    /// Asks for the events of the paths that took over, and for an epoch, which begins after every failure.
-    fn tell_switches(&self) -> Result<()> {
-        let switches = self.log.paths().map(Paths::take_switches).unwrap_or_default();
-        if switches.is_empty() {
-            return Ok(());
-        }
-        self.staging.with_sequencer(|sequencer| {
-            for switch in switches {
-                sequencer.request_event(Event::path_replaced(switch));
-            }
-            sequencer.request_epoch(&*self.environment.random)
-        })
-    }
-
     /// Drains the log for the last time, and writes the rest of the index and what is kept of sources.
     ///
     /// # Errors
@@ -456,32 +447,6 @@ impl Engine {
 
     fn seconds(&self) -> i64 {
         self.environment.clock.now().div_euclid(1_000_000_000)
-    }
-}
-
-/// Adopts what was found, on another path where the one that is written to fails.
-///
-/// # Errors
-/// As [`Found::adopt`] and [`recover::find`].
-fn adopt(
-    mut found: Found,
-    (log, keys): (&dyn Store, &dyn Store),
-    config: &LogConfig,
-    segment_size: u64,
-) -> Result<Recovered> {
-    let mut untried = log.paths().map_or(0, Paths::others);
-    loop {
-        let turn = log.paths().map_or(0, Paths::turn);
-        let error = match found.adopt(log, segment_size) {
-            Err(error) if error.kind() == ErrorKind::Unavailable && untried > 0 => error,
-            adopted => return adopted,
-        };
-        let why = error.io_error().map_or_else(String::new, |error| format!(": {error}"));
-        if !log.paths().is_some_and(|paths| paths.fail_over(turn, &format!("recovering{why}"))) {
-            return Err(error);
-        }
-        untried -= 1;
-        found = recover::find(log, keys, config)?;
     }
 }
 

@@ -50,10 +50,38 @@ impl World {
         World { environment: environment(&machine), machine }
     }
 
+    /// Waits until so many more operations were tried.
+    pub(super) fn wait_for_failures(&self, operations: u64) {
+        let until = self.machine.operations() + operations;
+        while self.machine.operations() < until {
+            std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn set(&self, name: &str, value: &str) {
+        let configure = Configure::default().set(name, value).unwrap();
+        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        configure.apply_in(stores.0, stores.1, &self.environment).unwrap();
+    }
+
     pub(super) fn configure(&self, paths: &[&str]) -> bulla::Result<()> {
         let configure = Configure::default().set("backup_paths", &paths.join(",")).unwrap();
         let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
         configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
+    }
+
+    /// The same after a power cut.
+    pub(super) fn after_power_cut(&self, seed: u64) -> World {
+        let machine = self.machine.crash(seed);
+        World { environment: environment(&machine), machine }
+    }
+
+    /// Opens the log without threads.
+    pub(super) fn open_stepped(&self) -> bulla::Result<Log> {
+        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        let options =
+            Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
+        Log::open_stepped(stores.0, stores.1, options, self.environment.clone())
     }
 
     pub(super) fn try_open(&self) -> bulla::Result<Log> {
