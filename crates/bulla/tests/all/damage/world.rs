@@ -111,6 +111,8 @@ pub(crate) fn environment(seed: u64, cipher: Arc<dyn Cipher>) -> Environment {
         subjects: None,
         trying_again: None,
         pins: None,
+        path_replaced: None,
+        backup_paths: None,
     }
 }
 
