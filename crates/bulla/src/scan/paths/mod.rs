@@ -104,7 +104,7 @@ impl OnePath {
 /// alone where there are no others.
 ///
 /// # Errors
-/// As [`known::load`]; `Unavailable` where one of `also` is not there, or is no path of this log, and where none of
+/// `Unavailable` where the key directory's list of paths is damaged or cannot be read, where one of `also` is not there, or is no path of this log, and where none of
 /// the paths has the log's configuration.
 pub fn join_paths(
     log: Arc<dyn Store>,
