@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features size deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy interop-rekor interop-tools spark vectors setup clean
+.PHONY: torture-failover demo demo-follow demo-proxy demo-c demo-cpp demo-python wheel install header test lint style features size deny advisories bench bench-follow bench-proxy torture simulate sweep fuzz corpus interop interop-follow interop-proxy interop-rekor interop-tools spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -112,6 +112,11 @@ torture: setup
 	cargo test --workspace --no-run
 	BULLA_TORTURE_ROUNDS=2000 BULLA_TEST_LIMIT=86400 scripts/record.sh torture-follow cargo test -p bulla-cli --test all -- follow::killed_anywhere --nocapture
 	BULLA_TORTURE_ROUNDS=1000 BULLA_TEST_LIMIT=86400 scripts/record.sh torture cargo test --workspace --test all -- crash::kill kill::what_was_told --nocapture
+
+## A log on several paths, on file systems that fill up, break or go away while it is written. Needs root, or a user namespace for some.
+torture-failover:
+	cargo build --quiet --release --package bulla-cli
+	scripts/record.sh torture-failover python3 -B scripts/failover.py target/release/bulla
 
 ## The simulator on so many seeds, from SEED_FROM on, of which `make test` has the first thousand. A night has half a million:
 ## `make simulate SEEDS=500000 SEED_FROM=10000`. One alone, with all that happens: `BULLA_SIMULATE_SEED=n cargo test -p bulla --test all -- simulate::seeds --nocapture`.

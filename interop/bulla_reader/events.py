@@ -20,6 +20,7 @@ SHAPES = {
         "adopted": "number",
     },
     "abandoned": {"segment": "segment", "next_frame": "number", "offset": "number", "reason": "text"},
+    "path-replaced": {"from": "path", "to": "path", "reason": "text"},
     "configured": {"before": "digest", "after": "digest", "changed": "keys"},
     "rekeyed": {"before": "digest", "after": "digest", "from": "text", "to": "text", "order": "text"},
     "erased": {"numbers": "numbers", "carried_out": "numbers", "order": "text", "remains": "remains"},
@@ -63,6 +64,8 @@ def decoded(body: bytes) -> dict[str, Any]:
             raise Refused("event", f"`{name}` is not what it must be")
     if event["event"] in ("configured", "rekeyed") and event["before"] == event["after"]:
         raise Refused("event", "the two digests must differ")
+    if event["event"] == "path-replaced" and event["from"] == event["to"]:
+        raise Refused("event", "the two paths must differ")
     if event["event"] == "rekeyed" and notes.is_same_key(event["from"], event["to"]):
         raise Refused("event", "the two keys must differ")
     return event
@@ -98,7 +101,7 @@ def is_number(value: Any) -> bool:
 def fits(value: Any, wanted: str) -> bool:
     if wanted == "number":
         return is_number(value)
-    if wanted in ("text", "segment", "digest", "format"):
+    if wanted in ("text", "segment", "digest", "path", "format"):
         return isinstance(value, str) and is_text(value) and is_word(value, wanted)
     if not isinstance(value, list):
         return False
@@ -115,7 +118,8 @@ def fits(value: Any, wanted: str) -> bool:
 def is_word(value: str, wanted: str) -> bool:
     if wanted == "segment":
         return segments.named(value) is not None
-    return wanted == "text" or re.fullmatch("[0-9a-f]{64}" if wanted == "digest" else "[a-z0-9-]{1,32}", value) is not None
+    words = {"digest": "[0-9a-f]{64}", "path": "[0-9a-f]{32}", "format": "[a-z0-9-]{1,32}"}
+    return wanted == "text" or re.fullmatch(words[wanted], value) is not None
 
 
 def is_text(value: str) -> bool:

@@ -4,11 +4,11 @@
 use crate::log_paths::LogPaths;
 use bulla::Query;
 use bulla::config;
-use bulla::store::FileSystem;
 
 /// Says so of each such filter, and what to filter for. Of the values that were asked for it repeats none.
 pub(crate) fn tell(place: &LogPaths, query: &Query) {
     // Of a configuration that cannot be read whoever reads the log tells.
-    let Ok((log, _)) = config::load_of_log(&FileSystem::new(place.directory())) else { return };
+    let log = place.log().and_then(|log| config::load_of_log(&*log));
+    let Ok((log, _)) = log else { return };
     query.fields.not_as_logged(&log.fields).iter().for_each(|told| note!("{told}"));
 }

@@ -115,7 +115,7 @@ impl Config {
     /// What changes the erasure key to this one, or to the one in the file of this name.
     fn new_erasure_key(&self, key: &str) -> Result<ErasureKeyChange, Failure> {
         let to = parse_key(ERASURE_KEY)(key)?;
-        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        let (log, _) = bulla::config::load_of_log(&*self.place.log()?)?;
         // That there is nothing to order, and that this key orders nothing, is told before that there is no authority.
         if !log.erasure {
             return Err(without_erasure());
@@ -162,7 +162,7 @@ impl Config {
     }
 
     fn load(&self) -> Result<Vec<Key>, Failure> {
-        let (log, options) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        let (log, options) = bulla::config::load_of_log(&*self.place.log()?)?;
         for name in options.misplaced(SettingPlace::Log) {
             let keys = self.place.keys();
             note!(
@@ -176,7 +176,9 @@ impl Config {
         let settings = options.settings().into_iter().filter(is_known).map(|setting| Key {
             name: setting.name.to_owned(),
             values: match setting.name {
-                PLACES => setting.value.split_terminator(',').map(str::to_owned).collect(),
+                name if PLACES.contains(&name) => {
+                    setting.value.split_terminator(',').map(str::to_owned).collect()
+                }
                 PIN if setting.value.is_empty() => Vec::new(),
                 _ => vec![setting.value],
             },
@@ -190,7 +192,7 @@ impl Config {
 
     fn show(&self) -> Result<Exit, Failure> {
         let keys = self.load()?;
-        if keys.iter().all(|key| key.name != PLACES) {
+        if keys.iter().all(|key| !PLACES.contains(&key.name.as_str())) {
             let keys = self.place.keys();
             note!(
                 "the settings that are kept with the keys are not shown: {} cannot be read",
@@ -227,7 +229,7 @@ impl Config {
 
     /// Of a field without a rule too: it is kept.
     fn get_rule(&self, field: &str) -> Result<Exit, Failure> {
-        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        let (log, _) = bulla::config::load_of_log(&*self.place.log()?)?;
         let rule = log.fields.rule(field)?;
         let value = rule.map_or_else(|| "keep".to_owned(), |rule| rule.to_string());
         let source = if rule.is_some() { "file" } else { "default" };
@@ -241,7 +243,7 @@ impl Config {
 
     /// What the file says is told whatever it is; and then, that its `[log]` is not the one of the log's last epoch.
     fn compare(&self) -> Result<Exit, Failure> {
-        match bulla::info(self.place.directory()) {
+        match bulla::info_of(self.place.log()?) {
             Err(error) if error.kind() == ErrorKind::Tampered => Err(error.into()),
             _ => Ok(Exit::Done),
         }
@@ -349,8 +351,8 @@ const ERASURE_KEY: &str = "log.erasure_key";
 /// The setting that names the pin.
 const PIN: &str = "pin";
 
-/// The setting that is a list.
-const PLACES: &str = "vault_replicas";
+/// The settings that are lists.
+const PLACES: [&str; 2] = ["vault_replicas", "backup_paths"];
 
 /// A key and what it is.
 struct Key {
@@ -363,7 +365,7 @@ impl Key {
     fn to_json(&self) -> Value {
         let value = match &self.values[..] {
             [] if [ERASURE_KEY, PIN, WITNESS_POLICY].contains(&&self.name[..]) => Value::Null,
-            [value] if self.name != "log.recipients" && self.name != PLACES => json!(value),
+            [value] if self.name != "log.recipients" && !PLACES.contains(&self.name.as_str()) => json!(value),
             values => json!(values),
         };
         json!({ "value": value, "source": self.source })

@@ -1,7 +1,7 @@
 //! `bulla events`.
 
 use crate::exit::{Exit, Failure};
-use crate::log_paths::LogPaths;
+use crate::log_paths::{Also, LogPaths};
 use crate::output::{on_line, print, print_json, time};
 use crate::times::Times;
 use crate::verify::{ErasureKeys, parse_key};
@@ -28,6 +28,9 @@ Examples:
 pub(crate) struct Events {
     #[command(flatten)]
     place: LogPaths,
+
+    #[command(flatten)]
+    also: Also,
 
     /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
@@ -59,6 +62,7 @@ enum Kind {
     Configured,
     Recovered,
     Abandoned,
+    PathReplaced,
     Heartbeat,
     Invalid,
 }
@@ -74,6 +78,7 @@ impl Kind {
             Ok(Event::Configured { .. }) => Kind::Configured,
             Ok(Event::Recovered { .. }) => Kind::Recovered,
             Ok(Event::Abandoned { .. }) => Kind::Abandoned,
+            Ok(Event::PathReplaced { .. }) => Kind::PathReplaced,
             Ok(Event::Heartbeat {}) => Kind::Heartbeat,
             _ => Kind::Invalid,
         }
@@ -81,9 +86,10 @@ impl Kind {
 }
 
 impl Events {
-    pub(crate) fn run(self) -> Result<Exit, Failure> {
+    pub(crate) fn run(mut self) -> Result<Exit, Failure> {
+        self.place.and(&self.also);
         let (from, to) = self.times.span()?;
-        let mut reader = Reader::open(self.place.directory())?;
+        let mut reader = Reader::open_store(self.place.log()?)?;
         if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
@@ -157,6 +163,9 @@ fn to_text(logged: &LoggedEvent) -> String {
         }
         Event::Abandoned { segment, offset, reason, .. } => {
             format!("{segment} counts up to {offset}: {reason}")
+        }
+        Event::PathReplaced { from, to, reason } => {
+            format!("from here on the log is written to path {to}; before, to {from}: {reason}")
         }
         Event::Configured { changed, .. } => format!("{} {}", changed.join(", "), done(logged)),
         Event::Rekeyed(Rekeyed { from, to, .. }) => match &logged.objection {

@@ -78,7 +78,7 @@ impl Grant {
         if !query.is_narrow() {
             return Err(Failure::usage("say what to grant: --subject, --entries or another filter"));
         }
-        let mut reader = Reader::open(self.place.directory())?;
+        let mut reader = Reader::open_store(self.place.log()?)?;
         if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }

@@ -6,7 +6,6 @@ use bulla::config::{self, LogConfig};
 use bulla::control::SubjectKeys;
 use bulla::keys::group::{GroupKeys, SharedOnly};
 use bulla::keys::recipients::IdentityFile;
-use bulla::store::FileSystem;
 use bulla::{Grant, MAX_GRANT, Query, Result};
 use std::fs::File;
 use std::io::{self, Read};
@@ -44,7 +43,7 @@ pub(crate) fn group_keys(
     personal: &Personal,
     identity: &IdentityFile,
 ) -> Result<Option<Arc<dyn GroupKeys>>, Failure> {
-    let log = config::load_of_log(&FileSystem::new(place.directory()))?.0;
+    let log = config::load_of_log(&*place.log()?)?.0;
     let keys = place.keys();
     if personal.withhold_personal {
         return Ok(Some(Arc::new(SharedOnly)));
@@ -67,7 +66,7 @@ pub(crate) fn group_keys(
 
 /// What names can be looked up in, for who cannot do without.
 pub(crate) fn names(place: &LogPaths) -> Result<Arc<dyn GroupKeys>, Failure> {
-    let log = config::load_of_log(&FileSystem::new(place.directory()))?.0;
+    let log = config::load_of_log(&*place.log()?)?.0;
     let keys = place.keys();
     match SubjectKeys::in_directory(&keys, log.id) {
         Some(subject_keys) => Ok(Arc::new(subject_keys)),

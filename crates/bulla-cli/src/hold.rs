@@ -14,7 +14,6 @@ use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::keys::signing::SigningKey;
 use bulla::order::order_digest;
-use bulla::store::FileSystem;
 use bulla::{AskedSubject, AskedSubjects, Hold as Held, HoldOrder, Log, LogId, Reader, ReleaseOrder};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -101,7 +100,7 @@ impl Hold {
         make: impl FnOnce(&SigningKey, LogId) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         // That there is no log, or nobody to hold in it, is told before that there is no key.
-        let log = config::load_of_log(&FileSystem::new(self.place.directory()))?.0;
+        let log = config::load_of_log(&*self.place.log()?)?.0;
         if !log.erasure {
             return Err(without_erasure());
         }
@@ -228,7 +227,7 @@ impl Hold {
 
     /// The numbers of the data subjects that were named.
     fn ask(&self) -> Result<AskedSubjects, Failure> {
-        let reader = Reader::open(self.place.directory())?.group_keys(group_keys::names(&self.place)?);
+        let reader = Reader::open_store(self.place.log()?)?.group_keys(group_keys::names(&self.place)?);
         Ok(reader.numbers_of(&self.subjects.iter().map(String::as_str).collect::<Vec<_>>())?)
     }
 }

@@ -1,7 +1,7 @@
 //! `bulla info`.
 
 use crate::exit::{Exit, Failure};
-use crate::log_paths::LogPaths;
+use crate::log_paths::{Also, LogPaths};
 use crate::output::{print, print_json, time};
 use bulla::control::{Client, Status};
 use bulla::environment::{Clock, SystemClock};
@@ -21,14 +21,18 @@ pub(crate) struct Info {
     #[command(flatten)]
     place: LogPaths,
 
+    #[command(flatten)]
+    also: Also,
+
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 impl Info {
-    pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let mut facts = Facts::from(bulla::info(self.place.directory())?);
+    pub(crate) fn run(mut self) -> Result<Exit, Failure> {
+        self.place.and(&self.also);
+        let mut facts = Facts::from(bulla::info_of(self.place.log()?)?);
         facts.vault_replicas = self.replicas();
         facts.pin = self.pin(&facts);
         if let Some(status) = self.writer(&facts) {

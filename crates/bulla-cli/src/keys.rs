@@ -17,7 +17,6 @@ use bulla::environment::Environment;
 use bulla::keys::identities::{encrypt_with_passphrase, generate};
 use bulla::keys::recipients::{MAX_RECIPIENTS_FILE, parse_recipients_file};
 use bulla::keys::signing::SigningKey;
-use bulla::store::FileSystem;
 use bulla::{Configure, ErrorKind};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
@@ -167,7 +166,7 @@ impl Keys {
         let alone = || {
             // Opening begins an epoch; more is not needed for one.
             append::open(&self.place, terminal::environment())?.close()?;
-            let epochs = bulla::epochs(self.place.directory())?;
+            let epochs = bulla::epochs_of(self.place.log()?)?;
             Ok(epochs.last().map(|epoch| epoch.number))
         };
         let number = through_writer(self.place.keys(), |writer| writer.rotate().map(Some), alone)?;
@@ -203,7 +202,7 @@ impl Keys {
     fn new_erasure_key(&self) -> Result<Exit, Failure> {
         let Some(path) = &self.output else { return Ok(Exit::Done) };
         self.place.refuse_inside(path)?;
-        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        let (log, _) = bulla::config::load_of_log(&*self.place.log()?)?;
         if !log.erasure {
             return Err(without_erasure());
         }

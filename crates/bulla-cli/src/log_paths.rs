@@ -9,6 +9,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// The bytes of a file that has a secret in it.
@@ -47,13 +48,40 @@ pub(crate) struct LogPaths {
     /// Where its keys and state lie [default: DIR.keys]
     #[arg(long, value_name = "PATH")]
     keys: Option<PathBuf>,
+
+    /// Other paths on which it lies, which whoever reads it has named.
+    #[arg(skip)]
+    also: Vec<PathBuf>,
+}
+
+/// The argument of subcommands that read a log, for one that lies on several paths.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Also {
+    /// Another path that the log lies on; repeatable
+    #[arg(long, value_name = "PATH")]
+    also: Vec<PathBuf>,
 }
 
 impl LogPaths {
     /// Of a log that a file names.
     #[cfg(feature = "proxy")]
     pub(crate) fn of(directory: PathBuf, keys: Option<PathBuf>) -> Self {
-        LogPaths { directory, keys }
+        LogPaths { directory, keys, also: Vec::new() }
+    }
+
+    /// With the paths that were named besides.
+    pub(crate) fn and(&mut self, also: &Also) {
+        self.also.clone_from(&also.also);
+    }
+
+    /// The log, with all its paths: those that the key directory names, and those that were named.
+    pub(crate) fn log(&self) -> bulla::Result<Arc<dyn Store>> {
+        bulla::open_log(self.directory(), Some(&self.keys()), &self.also)
+    }
+
+    /// The log with the paths alone that were named.
+    pub(crate) fn log_without_keys(&self) -> bulla::Result<Arc<dyn Store>> {
+        bulla::open_log(self.directory(), None, &self.also)
     }
 
     pub(crate) fn directory(&self) -> PathBuf {
@@ -82,7 +110,7 @@ impl LogPaths {
 
     /// Refuses the keys of another log, to whoever changes what is kept with them, or tells of it as this log's.
     pub(crate) fn refuse_other_keys(&self) -> Result<(), Failure> {
-        match config::load(&FileSystem::new(self.directory())) {
+        match self.log().and_then(|log| config::load(&*log)) {
             Ok((log, _)) => Ok(bulla::refuse_other_keys(&FileSystem::new(self.keys()), &log)?),
             // What is wrong with the log is told by what was asked of it.
             Err(_) => Ok(()),

@@ -6,7 +6,7 @@ use crate::export::destination::{Destination, refuse_json_among};
 use crate::filter::{self, Filter};
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
-use crate::log_paths::{LogPaths, error_in};
+use crate::log_paths::{Also, LogPaths, error_in};
 use crate::missing_keys;
 use crate::output::print_json;
 use crate::verify::parse_key;
@@ -29,6 +29,9 @@ Examples:
 pub(crate) struct Prove {
     #[command(flatten)]
     place: LogPaths,
+
+    #[command(flatten)]
+    also: Also,
 
     /// Prove that the signed tree begins with that of this checkpoint
     #[arg(long, value_name = "OLD", conflicts_with_all = filter::ARGUMENTS)]
@@ -77,7 +80,8 @@ enum Format {
 }
 
 impl Prove {
-    pub(crate) fn run(self) -> Result<Exit, Failure> {
+    pub(crate) fn run(mut self) -> Result<Exit, Failure> {
+        self.place.and(&self.also);
         refuse_json_among("proof", self.json, self.output.as_deref())?;
         let is_named = self.output.as_deref().is_some_and(|path| path.as_os_str() != "-");
         if self.format == Format::Cose && !is_named && io::stdout().is_terminal() {
@@ -86,7 +90,7 @@ impl Prove {
         }
         let query = self.filter.query()?;
         self.personal.check(&query)?;
-        let mut reader = Reader::open(self.place.directory())?;
+        let mut reader = Reader::open_store(self.place.log()?)?;
         if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }

@@ -60,7 +60,7 @@ pub(crate) struct Restore {
 impl Restore {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         // That there is no log is told before that there is no identity.
-        let info = bulla::info(self.place.directory())?;
+        let info = bulla::info_of(self.place.log()?)?;
         let has_keys = info.erasure;
         let mut restore = match has_keys {
             true => bulla::Restore::new(self.place.directory(), self.identities.reader(&self.place)?),

@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::interrupt::Interrupt;
-use crate::log_paths::LogPaths;
+use crate::log_paths::{Also, LogPaths};
 use crate::missing_keys::{self, WITHOUT};
 use crate::nothing_found;
 use crate::whose::{Trusted, Whose};
@@ -34,6 +34,9 @@ pub(crate) struct Tail {
     #[command(flatten)]
     place: LogPaths,
 
+    #[command(flatten)]
+    also: Also,
+
     /// Print entries only once a signed checkpoint covers them
     #[arg(long)]
     signed: bool,
@@ -57,11 +60,12 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn run(self) -> Result<Exit, Failure> {
+    pub(crate) fn run(mut self) -> Result<Exit, Failure> {
+        self.place.and(&self.also);
         let mut query = self.filter.query()?;
         self.personal.check(&query)?;
         let interrupt = Interrupt::install()?;
-        let mut reader = Reader::open(self.place.directory())?;
+        let mut reader = Reader::open_store(self.place.log()?)?;
         reader = match self.whose.read()? {
             Trusted::Nobody => reader,
             Trusted::Key(key) => reader.key(*key),
@@ -73,7 +77,7 @@ impl Tail {
         }
         let reader = reader.identity(identity);
         if query.first_entry.is_none() && query.from.is_none() {
-            query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };
+            query = Query { first_entry: Some(bulla::info_of(self.place.log()?)?.entries), ..query };
         }
         let mut follow = reader.follow(&query)?.signed_only(self.signed);
         as_logged::tell(&self.place, &query);

@@ -39,6 +39,7 @@ pub(crate) fn environment() -> Environment {
     Environment {
         key_wrap: Arc::new(Age::with_prompt(Arc::new(Terminal))),
         trying_again: Some(Arc::new(tell_what_is_tried_again)),
+        path_replaced: Some(Arc::new(tell_of_path)),
         ..Environment::default()
     }
 }
@@ -48,8 +49,14 @@ pub(crate) fn telling_environment(trying_again: Tell) -> Environment {
     Environment {
         key_wrap: Arc::new(Age::with_prompt(Arc::new(Teller))),
         trying_again: Some(trying_again),
+        path_replaced: Some(Arc::new(tell_of_path)),
         ..Environment::default()
     }
+}
+
+/// Says that a path of the log failed, and what became of that.
+fn tell_of_path(what: &str) {
+    note!("{what}");
 }
 
 pub(crate) fn tell_what_is_tried_again(what: &str) {

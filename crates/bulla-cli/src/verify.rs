@@ -5,14 +5,14 @@ use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::identity::Identities;
 use crate::interrupt;
-use crate::log_paths::{Bytes, LogPaths, Secret, error_in};
+use crate::log_paths::{Also, Bytes, LogPaths, Secret, error_in};
 use crate::output::{on_line, print, print_json, progress_bar, time};
 use crate::public_key::key_in;
 pub(crate) use crate::public_key::parse_key;
 use crate::whose::{Trusted, Whose};
 use bulla::keys::group::GroupKeys;
 use bulla::keys::recipients::IdentityFile;
-use bulla::store::FileSystem;
+use bulla::store::Store;
 use bulla::text::spelling::counted;
 use bulla::text::time::format_seconds;
 use bulla::{Finding, PinReport, Progress, Report, Severity, VerifierKey, WitnessReport, WitnessSeen};
@@ -38,6 +38,9 @@ Example:
 pub(crate) struct Verify {
     #[command(flatten)]
     place: LogPaths,
+
+    #[command(flatten)]
+    also: Also,
 
     /// Use public data alone, whatever keys are at hand
     #[arg(long, conflicts_with_all = ["seal_key", "identity"])]
@@ -76,7 +79,8 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
-    pub(crate) fn run(self) -> Result<Exit, Failure> {
+    pub(crate) fn run(mut self) -> Result<Exit, Failure> {
+        self.place.and(&self.also);
         interrupt::exit_at_once()?;
         let trusted = self.whose.read()?;
         let erasure_keys = self.erasure_keys.parse()?;
@@ -129,15 +133,23 @@ impl Verify {
         }
     }
 
+    /// The log with its paths. Which ones the key directory names counts as what is at hand.
+    fn log(&self) -> bulla::Result<Arc<dyn Store>> {
+        match self.public {
+            true => self.place.log_without_keys(),
+            false => self.place.log(),
+        }
+    }
+
     /// Whether the log has erasure, as far as its configuration is one.
     fn has_erasure(&self) -> bool {
-        bulla::config::load(&FileSystem::new(self.place.directory())).is_ok_and(|(log, _)| log.erasure)
+        self.log().and_then(|log| bulla::config::load(&*log)).is_ok_and(|(log, _)| log.erasure)
     }
 
     /// Where the keys of data subjects come from.
     fn groups(&self, at_hand: &AtHand) -> bulla::Result<Groups> {
         // A configuration that is not one is a finding.
-        let log = bulla::config::load(&FileSystem::new(self.place.directory()));
+        let log = self.log().and_then(|log| bulla::config::load(&*log));
         let (Ok((log, _)), Some(_)) = (log, &at_hand.identity) else { return Ok(Groups::None) };
         Ok(match group_keys::vault(&self.place, &log)? {
             Some(vault) => Groups::Opened(vault),
@@ -155,7 +167,7 @@ impl Verify {
         pins: PinUse,
     ) -> Result<(Report, Level), Failure> {
         let AtHand { seal_key, seal_state, identity, pin: remembered } = at_hand;
-        let mut verify = bulla::Verify::open(self.place.directory())?.strict(self.strict);
+        let mut verify = bulla::Verify::open_store(self.log()?)?.strict(self.strict);
         if let Some(age) = self.newer_than {
             verify = verify.newer_than(age);
         }

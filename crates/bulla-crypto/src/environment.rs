@@ -12,6 +12,7 @@ use crate::group::Subjects;
 use crate::recipients;
 use bulla_store::Store;
 use std::fmt::{self, Debug};
+use std::path::Path;
 use std::sync::Arc;
 
 /// All of it together. [`Environment::default`] is the real one.
@@ -30,9 +31,16 @@ pub struct Environment {
     /// Who is told what failed and is about to be tried again: once for each such thing, before the first wait, also while a log
     /// is being opened.
     pub trying_again: Option<Tell>,
+    /// Who is told that a path of a log failed, and which one took over, or why one did not.
+    pub path_replaced: Option<Tell>,
     /// Where pins of logs lie, by their paths without the first `/`, in place of the file system.
     pub pins: Option<Arc<dyn Store>>,
+    /// What opens the backup paths of logs, in place of the file system.
+    pub backup_paths: Option<OpenPath>,
 }
+
+/// Opens the directory at a path, which need not exist.
+pub type OpenPath = Arc<dyn Fn(&Path) -> Arc<dyn Store> + Send + Sync>;
 
 /// Is told something, in words.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
@@ -46,7 +54,9 @@ impl Default for Environment {
             key_wrap: Arc::new(recipients::Age::default()),
             subjects: None,
             trying_again: None,
+            path_replaced: None,
             pins: None,
+            backup_paths: None,
         }
     }
 }

@@ -61,6 +61,18 @@ impl FileSystem {
         FileSystem { shared: Arc::new(shared) }
     }
 
+    /// The same path, and the directory that it leads to now: for whoever comes back to one that was unmounted or replaced.
+    #[must_use]
+    pub fn afresh(&self) -> FileSystem {
+        let shared = Shared {
+            root: self.shared.root.clone(),
+            held: OnceLock::new(),
+            resolution: self.shared.resolution,
+        };
+        let _ = shared.held();
+        FileSystem { shared: Arc::new(shared) }
+    }
+
     /// A path that leads to the directory that is held, whatever became of its name, for as long as this store or a clone
     /// of it lives: for libraries that take a path. It is no name to show to anybody. Where `/proc` is not mounted it is
     /// the path that the user wrote, which leads there now.

@@ -11,6 +11,7 @@ mod filesystem;
 mod lock;
 mod owner;
 pub mod path;
+mod paths;
 pub mod process;
 mod root;
 
@@ -18,6 +19,7 @@ pub use atomic::{read_secret, read_small, replace, write_new};
 pub use error::{Effect, Error, ErrorKind, Result};
 pub use filesystem::FileSystem;
 pub use owner::require_own;
+pub use paths::{MissingPath, Paths, Switch};
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
@@ -59,6 +61,10 @@ pub trait Store: Debug + Send + Sync {
     /// The directory of the file system that this store is, for what is no file: a socket, the files of a library that
     /// takes a path. Most stores are none.
     fn directory(&self) -> Option<&FileSystem> {
+        None
+    }
+    /// What a store can do besides that is put together of several paths. Most stores are none.
+    fn paths(&self) -> Option<&dyn Paths> {
         None
     }
     /// The path as a person would name it, for messages.

@@ -51,7 +51,7 @@ pub use erase::{
 pub use fields::filter::{FieldFilters, NotAsLogged, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
 pub use format::options::{
-    Durability, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,
+    Durability, OnFailure, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,
     parse_plugin_timeout, parse_size,
 };
 pub use format::sources::SourceId;
@@ -64,7 +64,7 @@ pub use log::{
     BatchError, Closing, Held, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Place, Producer,
     Producers, Receipt, Source, Step, Watch,
 };
-pub use read::epochs::{Epoch, epochs};
+pub use read::epochs::{Epoch, epochs, epochs_of};
 pub use read::erasure_preview::{
     Certified, EntriesGoing, ErasedBefore, ErasurePreview, FirstMet, NotSure, OtherSubject, PreviewedSubject,
 };
@@ -87,6 +87,7 @@ pub use read::standing::{AskedSubject, AskedSubjects, Standing};
 pub use read::verify::{Report, Verify, WitnessReport, WitnessSeen};
 pub use scan::finding;
 pub use scan::finding::{Finding, FindingKind, Severity};
+pub use scan::paths::{join_paths, open_log};
 pub use scan::query::Query;
 pub use scan::redaction::{RedactedEntries, Redaction};
 pub use write::engine::refuse_other_keys;

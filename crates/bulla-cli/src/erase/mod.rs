@@ -111,7 +111,7 @@ struct Given<'a> {
 impl Erase {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         // That there is no log is told before that there is no key.
-        let info = bulla::info(self.place.directory())?;
+        let info = bulla::info_of(self.place.log()?)?;
         if !info.erasure {
             return Err(without_erasure());
         }
@@ -253,7 +253,7 @@ impl Erase {
         (output, kept): (Option<Destination>, Option<&Path>),
         preview: Option<&ErasurePreview>,
     ) -> Result<(), Failure> {
-        let reader = Reader::open(self.place.directory())?.key(info.vkey.clone());
+        let reader = Reader::open_store(self.place.log()?)?.key(info.vkey.clone());
         let certificate = reader.prove_event(erasure.frame)?;
         if let Some(mut output) = output {
             let written = output.writer().write_all(certificate.render().as_bytes());

@@ -8,7 +8,6 @@ use crate::identity::Identities;
 use crate::log_paths::{LogPaths, error_in};
 use crate::output::{on_line, time};
 use bulla::keys::recipients::IdentityFile;
-use bulla::store::FileSystem;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::{
     Certified, EntriesGoing, ErasedBefore, ErasureOrder, ErasurePreview, Hold, KnownAgain, PreviewedSubject,
@@ -67,7 +66,7 @@ impl<'a> Looking<'a> {
     pub(super) fn certificates(&mut self, paths: &[PathBuf]) -> Result<(), Failure> {
         /// More than the certificate of any order has: an event, and a path in the tree.
         const LIMIT: u64 = 8 << 20;
-        let reader = Reader::open(self.place.directory())?.key(self.key.clone());
+        let reader = Reader::open_store(self.place.log()?)?.key(self.key.clone());
         for path in paths {
             let mut bytes = Vec::new();
             let read = File::open(path).and_then(|file| file.take(LIMIT).read_to_end(&mut bytes));
@@ -117,8 +116,8 @@ impl<'a> Looking<'a> {
 
     /// One for all orders, so that nobody is asked for an epoch's key twice.
     fn reader(&self) -> bulla::Result<Reader> {
-        let log = config::load_of_log(&FileSystem::new(self.place.directory()))?.0;
-        let mut reader = Reader::open(self.place.directory())?.key(self.key.clone());
+        let log = config::load_of_log(&*self.place.log()?)?.0;
+        let mut reader = Reader::open_store(self.place.log()?)?.key(self.key.clone());
         if let Some(keys) = vault(self.place, &log)? {
             reader = reader.group_keys(keys);
         }

@@ -4,17 +4,16 @@
 use super::outcome;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bulla::store::FileSystem;
+use bulla::store::Store;
 use bulla::text::time::format_time;
 use bulla::{Exported, NumberField, Query, TextField, TextFilter};
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
-use std::path::Path;
 
-pub(super) fn of(log: &Path, query: &Query, exported: &Exported) -> Vec<(&'static str, String)> {
+pub(super) fn of(log: &dyn Store, query: &Query, exported: &Exported) -> Vec<(&'static str, String)> {
     let mut about = Vec::new();
     // It was there a moment ago, and the export does not depend on it.
-    if let Ok((config, _)) = bulla::config::load(&FileSystem::new(log)) {
+    if let Ok((config, _)) = bulla::config::load(log) {
         about.push(("bulla.origin", config.origin));
         about.push(("bulla.vkey", config.verifier_key.to_string()));
     }

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
-use crate::log_paths::LogPaths;
+use crate::log_paths::{Also, LogPaths};
 use crate::nothing_found;
 use crate::output::print_json;
 use crate::terminal;
@@ -41,6 +41,9 @@ Examples:
 pub(crate) struct Export {
     #[command(flatten)]
     place: LogPaths,
+
+    #[command(flatten)]
+    also: Also,
 
     #[command(flatten)]
     identities: Identities,
@@ -91,7 +94,8 @@ enum Format {
 }
 
 impl Export {
-    pub(crate) fn run(self) -> Result<Exit, Failure> {
+    pub(crate) fn run(mut self) -> Result<Exit, Failure> {
+        self.place.and(&self.also);
         let named = self.output.as_deref().is_some_and(|path| path.as_os_str() != "-");
         refuse_json_among("entries", self.json, self.output.as_deref())?;
         let on_screen = !named && io::stdout().is_terminal();
@@ -99,12 +103,13 @@ impl Export {
         let query = self.filter.query()?;
         self.personal.check(&query)?;
         // That there is no log is told before that there is no key for it.
-        drop(bulla::Verify::open(self.place.directory())?);
+        let log = self.place.log()?;
+        drop(bulla::Verify::open_store(log.clone())?);
         let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let identity = self.identities.reader(&self.place)?;
         let mut export =
-            bulla::Export::open(self.place.directory())?.identity(identity.clone()).query(query.clone());
+            bulla::Export::open_store(log.clone())?.identity(identity.clone()).query(query.clone());
         if let Some(key) = key {
             export = export.key(key);
         }
@@ -125,9 +130,7 @@ impl Export {
             Format::Jsonl => lines::run(export, out, b"", jsonl::write_read),
             Format::Csv => lines::run(export, out, csv::HEADER, csv::write_entry),
             #[cfg(feature = "parquet")]
-            Format::Parquet => {
-                parquet::run(export, out, |exported| about::of(&self.place.directory(), &query, exported))
-            }
+            Format::Parquet => parquet::run(export, out, |exported| about::of(&*log, &query, exported)),
             #[cfg(not(feature = "parquet"))]
             Format::Parquet => return Err(without_parquet()),
         };

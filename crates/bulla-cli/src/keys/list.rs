@@ -7,7 +7,6 @@ use crate::output::{on_line, print, print_json, time};
 use bulla::Epoch;
 use bulla::keys::files;
 use bulla::keys::recipients::IdentityFile;
-use bulla::store::FileSystem;
 use bulla::text::spelling::counted;
 use serde::Serialize;
 use std::fmt::Write;
@@ -15,8 +14,8 @@ use std::path::PathBuf;
 
 pub(super) fn run(place: &LogPaths, identities: &Identities, json: bool) -> Result<Exit, Failure> {
     place.refuse_other_keys()?;
-    let (log, _) = bulla::config::load_of_log(&FileSystem::new(place.directory()))?;
-    let epochs = bulla::epochs(place.directory())?;
+    let (log, _) = bulla::config::load_of_log(&*place.log()?)?;
+    let epochs = bulla::epochs_of(place.log()?)?;
     // Not the one in the key directory, unless it is asked for: it may be under a passphrase, or a plugin's.
     let identities = if identities.are_named() { identities.each(place)? } else { Vec::new() };
     let here = place.keys().join(files::IDENTITY);

@@ -15,6 +15,7 @@
 
 mod carry_out;
 mod names;
+mod paths;
 mod plan;
 mod recipients;
 mod texts;
@@ -23,7 +24,9 @@ use crate::erase::{ErasureKeyChange, HoldDifference, ResumedErasure};
 use crate::format::config::{self, FieldRules};
 use crate::format::options::settings;
 use crate::keys::default_keys;
+use crate::keys::settings as host_settings;
 use crate::scan::checkpoint::is_live;
+use crate::scan::paths as log_paths;
 use crate::write::engine::pins::make_where_missing;
 use crate::write::engine::{Engine, check_replicas};
 use crate::write::recover::Recovery;
@@ -34,7 +37,8 @@ use bulla_store::{FileSystem, Store};
 pub(crate) use carry_out::remove_leftover;
 use carry_out::{change_log, lock};
 use names::{
-    ERASURE_KEY, FIELDS, HEARTBEAT, PIN, RECIPIENTS, REPLICAS, WITNESS_POLICY, check_key, unknown_key,
+    BACKUP_PATHS, ERASURE_KEY, FIELDS, HEARTBEAT, PIN, RECIPIENTS, REPLICAS, WITNESS_POLICY, check_key,
+    unknown_key,
 };
 use plan::Plan;
 use recipients::{Recipients, checked, no_recipients};
@@ -290,6 +294,7 @@ impl Configure {
         keys: Arc<dyn Store>,
         environment: &Environment,
     ) -> Result<Configured> {
+        let log = log_paths::join_paths(log, Some(&keys), &[], environment)?;
         config::load_of_log(&*log)?;
         bulla_store::require_own(&*log)?;
         bulla_store::require_own(&*keys)?;
@@ -306,6 +311,7 @@ impl Configure {
             None => {
                 let was_live = is_live(&*log)?;
                 self.make_pin(&mut plan, (&*log, &*keys), environment)?;
+                self.make_paths(&plan, (&*log, &*keys), environment)?;
                 plan.change_settings(&*log, &*keys)?;
                 // It is done: what is told beside that is no reason to fail any more.
                 plan.configured.live = is_live(&*log).unwrap_or(was_live);
@@ -329,6 +335,7 @@ impl Configure {
             Some(_) => plan.change_live(engine)?,
             None => {
                 self.make_pin(&mut plan, (log, &*engine.keys), &engine.environment)?;
+                self.make_paths(&plan, (log, &*engine.keys), &engine.environment)?;
                 plan.change_settings(log, &*engine.keys)?;
             }
         }
@@ -363,6 +370,21 @@ impl Configure {
             plan.configured.made_pin = made;
         }
         Ok(())
+    }
+
+    /// Sees to it that what is set as a backup path is one, and that none is unset that holds frames.
+    fn make_paths(
+        &self,
+        plan: &Plan,
+        stores: (&dyn Store, &dyn Store),
+        environment: &Environment,
+    ) -> Result<()> {
+        if !self.settings.iter().any(|(name, _)| name == BACKUP_PATHS) {
+            return Ok(());
+        }
+        let before = host_settings::load(stores.1)?;
+        let change = (before.named_backup_paths(), &plan.tuning.backup_paths[..]);
+        paths::make(change, stores, &plan.after, environment)
     }
 
     /// The error that says that there is no such key, and which one may have been meant.

@@ -23,6 +23,7 @@ use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::vault;
 use crate::read::reader::Reader;
+use crate::scan::paths;
 use crate::write::engine::pins::PinAtHand;
 use crate::write::engine::{
     Directories, Engine, Vaults, after_resumed, check_kept_replicas, leave_out, load_signing_key, tuning,
@@ -134,8 +135,10 @@ impl Restore {
     /// # Errors
     /// As [`Restore::run`].
     pub fn look(&self) -> Result<Outlook> {
-        let (log, keys) = (FileSystem::new(&self.directory), FileSystem::new(&self.keys));
-        Ok(self.begin(&(Arc::new(log), Arc::new(keys)))?.looked.outlook)
+        let keys: Arc<dyn Store> = Arc::new(FileSystem::new(&self.keys));
+        let log = Arc::new(FileSystem::new(&self.directory));
+        let log = paths::join_paths(log, Some(&keys), &[], &self.environment)?;
+        Ok(self.begin(&(log, keys))?.looked.outlook)
     }
 
     /// Takes it up: erases whom the log says that it erased, and goes on with numbers that nobody had. Cut short, it can
@@ -155,6 +158,7 @@ impl Restore {
     /// # Errors
     /// As [`Restore::run`].
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
+        let log = paths::join_paths(log, Some(&keys), &[], &self.environment)?;
         let stores = (log.clone(), keys.clone());
         let Begun { config, directories, state, unknown, reader, replicas, looked } = self.begin(&stores)?;
         let Looked { outlook, mut numbers, mut erased, is_cut } = looked;

@@ -6,6 +6,7 @@ use crate::keys::files;
 use crate::keys::restoring::Unknown;
 use crate::keys::vault::open_to_read;
 use crate::read::reader::Reader;
+use crate::scan::paths::open_log;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_proof::commitment::LogId;
@@ -149,9 +150,9 @@ impl Reader {
     /// As [`Reader::open`]; `NoKey` where the directory holds no identity, or one under a passphrase, which to open is for
     /// [`Reader::identity`], and where the vault of a log with erasure is missing; `Unavailable` where one cannot be read.
     pub fn open_with_keys(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Self> {
-        let log = FileSystem::new(directory.as_ref());
-        let (config, _) = config::load_of_log(&log)?;
-        let reader = Self::open(directory)?.identity(Arc::new(identity_in(keys.as_ref())?));
+        let log = open_log(directory, Some(keys.as_ref()), &[])?;
+        let (config, _) = config::load_of_log(&*log)?;
+        let reader = Self::open_store(log)?.identity(Arc::new(identity_in(keys.as_ref())?));
         // Whatever the configuration says, which may have been edited: what a block needs, it needs.
         match SubjectKeys::in_directory(keys.as_ref(), config.id) {
             Some(subject_keys) => Ok(reader.group_keys(Arc::new(subject_keys))),

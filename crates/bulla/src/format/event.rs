@@ -1,12 +1,13 @@
 //! Events: what happened to the log itself, as public JSON in event frames. They hold no personal data.
 
+use super::path::PathId;
 use super::segment::SegmentName;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::key_order::KeyOrder;
 use bulla_proof::note::VerifierKey;
 use bulla_proof::order::{MAX_ORDERED, is_ascending};
-use bulla_store::{Error, Result};
+use bulla_store::{Error, Result, Switch};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt;
@@ -44,6 +45,15 @@ pub enum Event {
         next_frame: u64,
         /// Where the trusted bytes end.
         offset: u64,
+        /// What failed.
+        reason: String,
+    },
+    /// What is written goes to another path of the log from here on: the one before failed.
+    PathReplaced {
+        /// The id of the path before, in hexadecimal: that of the log for its first directory.
+        from: String,
+        /// The id of the one that takes what is written now, which is another.
+        to: String,
         /// What failed.
         reason: String,
     },
@@ -265,6 +275,11 @@ impl Event {
             {
                 "it names no segment"
             }
+            Event::PathReplaced { from, to, .. } => match (PathId::parse(from), PathId::parse(to)) {
+                (Some(from), Some(to)) if from != to => return Ok(()),
+                (Some(_), Some(_)) => "it replaces a path by itself",
+                _ => "what it calls a path's id is none",
+            },
             Event::Recovered { sha256, .. } if parse_digest(sha256).is_none() => {
                 "what it calls a digest is none"
             }
@@ -302,6 +317,7 @@ impl Event {
         match self {
             Event::Recovered { .. } => "recovered",
             Event::Abandoned { .. } => "abandoned",
+            Event::PathReplaced { .. } => "path-replaced",
             Event::Configured { .. } => "configured",
             Event::Rekeyed(_) => "rekeyed",
             Event::Erased { .. } => "erased",
@@ -310,6 +326,11 @@ impl Event {
             Event::Exported(_) => "exported",
             Event::Heartbeat {} => "heartbeat",
         }
+    }
+
+    /// That another path of the log took over.
+    pub(crate) fn path_replaced(Switch { from, to, reason }: Switch) -> Self {
+        Event::PathReplaced { from, to, reason }
     }
 
     /// A change of `[log]`.
@@ -407,7 +428,7 @@ mod tests {
             assert_eq!(Event::decode(&event.encode()).unwrap(), event);
             kinds.insert(std::mem::discriminant(&event));
         }
-        assert_eq!(kinds.len(), 9, "one of each kind");
+        assert_eq!(kinds.len(), 10, "one of each kind");
         for body in &refused {
             let error = Event::decode(body.as_bytes()).expect_err(body).to_string();
             assert!(error.starts_with("the event is not one: "), "{error}");

@@ -12,6 +12,8 @@ pub(crate) const COSE_CHECKPOINT: &str = "checkpoint.cose";
 pub(crate) const COSIGNED: &str = "cosigned";
 /// The writer's lock in the log's directory.
 pub(crate) const LOCK: &str = "LOCK";
+/// What says of a directory that it is a backup path, and of which log.
+pub(crate) const PATH: &str = "path";
 /// The directory of index files.
 pub(crate) const INDEX: &str = "index";
 /// The directories of a log.

@@ -8,6 +8,7 @@ pub(crate) mod files;
 pub(crate) mod frame;
 pub(crate) mod groups;
 pub(crate) mod options;
+pub(crate) mod path;
 pub(crate) mod sealed;
 pub mod segment;
 pub(crate) mod sources;

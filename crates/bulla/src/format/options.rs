@@ -1,5 +1,6 @@
 //! Options as a caller or the settings of a log give them, and [`Tuning`], the checked values that the engine runs with.
 
+mod on_failure;
 pub(crate) mod settings;
 
 pub use settings::{Setting, SettingPlace, SettingSource};
@@ -10,6 +11,7 @@ use bulla_proof::commitment::MAX_CONTENT_LOG2;
 use bulla_proof::entry::MAX_ROW;
 use bulla_store::{Error, Result};
 use bulla_vault::MAX_REPLICAS;
+pub use on_failure::OnFailure;
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -113,6 +115,9 @@ pub struct Options {
     durability: Option<Durability>,
     vault_replicas: Option<Vec<PathBuf>>,
     pin: Option<PathBuf>,
+    backup_paths: Option<Vec<PathBuf>>,
+    #[serde(default, deserialize_with = "on_failure::deserialize")]
+    on_failure: Option<OnFailure>,
     /// Of the program alone, and no setting of a log.
     #[serde(skip)]
     yielding: Option<bool>,
@@ -236,6 +241,25 @@ impl Options {
         self
     }
 
+    /// The paths on which the log goes on where the one that it is written to fails, in this order (default: none). Whoever opens the
+    /// log does not give them: the key directory alone names them.
+    #[cfg(test)]
+    pub(crate) fn backup_paths(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.backup_paths = Some(paths.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// What becomes of a log where nothing takes what is written, after all attempts (default: [`OnFailure::Refuse`]).
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.on_failure = Some(on_failure);
+        self
+    }
+
+    /// The backup paths that these options name.
+    pub(crate) fn named_backup_paths(&self) -> &[PathBuf] {
+        self.backup_paths.as_deref().unwrap_or_default()
+    }
+
     /// The pin that these options name.
     pub fn pinned(&self) -> Option<&Path> {
         self.pin.as_deref().filter(|path| !path.as_os_str().is_empty())
@@ -281,6 +305,8 @@ impl Options {
             durability: self.durability.or(other.durability),
             vault_replicas: self.vault_replicas.or(other.vault_replicas),
             pin: self.pin.or(other.pin),
+            backup_paths: self.backup_paths.or(other.backup_paths),
+            on_failure: self.on_failure.or(other.on_failure),
             yielding: self.yielding.or(other.yielding),
             default_retries: self.default_retries.or(other.default_retries),
             enough: self.enough.or(other.enough),
@@ -316,6 +342,8 @@ pub(crate) struct Tuning {
     pub(crate) durability: Durability,
     pub(crate) vault_replicas: Vec<PathBuf>,
     pub(crate) pin: Option<PathBuf>,
+    pub(crate) backup_paths: Vec<PathBuf>,
+    pub(crate) on_failure: OnFailure,
     pub(crate) yielding: bool,
     /// So many entries wait for no more to come than in the shortest time.
     pub(crate) enough: u32,
@@ -340,6 +368,8 @@ mod default {
     }
 }
 
+/// How many backup paths a log may have.
+const MAX_BACKUP_PATHS: usize = 8;
 /// The most memory that may be set, in bytes.
 const MOST_MEMORY: usize = 1 << 44;
 /// The most bytes of rows that make a full block.
@@ -422,7 +452,13 @@ impl TryFrom<Options> for Tuning {
                 durability => durability,
             },
             pin: pin(options.pinned())?,
-            vault_replicas: replicas(options.vault_replicas.unwrap_or_default())?,
+            vault_replicas: places(
+                "vault_replicas",
+                options.vault_replicas.unwrap_or_default(),
+                MAX_REPLICAS,
+            )?,
+            backup_paths: places("backup_paths", options.backup_paths.unwrap_or_default(), MAX_BACKUP_PATHS)?,
+            on_failure: options.on_failure.unwrap_or_default(),
             yielding: options.yielding.unwrap_or_default(),
             enough: options.enough.unwrap_or(default::ENOUGH),
             witness_interval: options.witness_interval.unwrap_or(default::WITNESS_INTERVAL),
@@ -430,17 +466,14 @@ impl TryFrom<Options> for Tuning {
     }
 }
 
-fn replicas(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
-    if paths.len() > MAX_REPLICAS {
-        return Err(Error::invalid(format!(
-            "`vault_replicas` has {} paths; it may have {MAX_REPLICAS}",
-            paths.len()
-        )));
+fn places(name: &str, paths: Vec<PathBuf>, most: usize) -> Result<Vec<PathBuf>> {
+    if paths.len() > most {
+        return Err(Error::invalid(format!("`{name}` has {} paths; it may have {most}", paths.len())));
     }
     match paths.iter().find(|path| !is_place(path)) {
         None => Ok(paths),
         Some(path) => Err(Error::invalid(format!(
-            "`vault_replicas` has `{}`, which is not an absolute path without a comma",
+            "`{name}` has `{}`, which is not an absolute path without a comma",
             path.display()
         ))),
     }

@@ -36,6 +36,8 @@ pub const ERASURE: &str = "erasure.pending";
 pub const RESTORING: &str = "restoring";
 /// Settings that name paths, or that what the host promises rests on.
 pub const SETTINGS: &str = "settings.toml";
+/// Which paths the log has, and which of them the writer has left.
+pub const PATHS: &str = "paths";
 /// Who must not be erased for now.
 pub const HOLDS: &str = "holds";
 /// The database of a log with erasure, a directory.

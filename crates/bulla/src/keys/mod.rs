@@ -4,6 +4,7 @@
 pub(crate) mod digest;
 pub mod files;
 pub(crate) mod own_key;
+pub(crate) mod paths;
 pub(crate) mod personal;
 pub(crate) mod pseudonym;
 pub(crate) mod restoring;

@@ -10,7 +10,7 @@ use crate::format::toml_value::quote;
 use crate::keys::files;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 20;
@@ -24,6 +24,13 @@ const EMPTY: &str =
 /// `Unavailable` where the file cannot be read, is none, or has a setting that belongs in `bulla.toml`.
 pub fn load(keys: &dyn Store) -> Result<Options> {
     parse(keys, &read(keys)?)
+}
+
+/// The backup paths that the file names. Of a file that is damaged, or cannot be read, whoever rests on a setting tells: it names
+/// none.
+pub(crate) fn backup_paths(keys: &dyn Store) -> Vec<PathBuf> {
+    let settings = read(keys).and_then(|text| config::parse_settings(&text));
+    settings.map(|settings| settings.named_backup_paths().to_owned()).unwrap_or_default()
 }
 
 /// The text of the file.

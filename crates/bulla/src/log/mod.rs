@@ -36,6 +36,7 @@ use crate::format::options::Options;
 use crate::format::sources::SourceId;
 use crate::format::sources::table::SourceState;
 use crate::keys::{default_keys, digest};
+use crate::scan::paths;
 use crate::write::engine::{Directories, Engine};
 use crate::write::kept_pin::Pinned;
 use crate::write::recover::Recovery;
@@ -158,6 +159,7 @@ impl Log {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
+        let log = paths::join_paths(log, Some(&keys), &[], &environment)?;
         load_of_log(&*log)?;
         let directories = Directories::lock(&*log, &*keys)?;
         Self::open_locked(directories, (log, keys), options, environment)

@@ -276,7 +276,7 @@ impl Mirror {
             arriving::take_up(&*self.store)?;
         }
         state.known = Some(Known { config, text, note: note.to_vec() });
-        state.tree.remove_superseded();
+        state.tree.published();
         Ok(())
     }
 

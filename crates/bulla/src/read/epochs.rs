@@ -6,7 +6,7 @@ use crate::scan::manifest::{Frames, Manifest};
 use crate::scan::snapshot::Snapshot;
 use bulla_crypto::recipients::Identity;
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_store::{FileSystem, Result};
+use bulla_store::{FileSystem, Result, Store};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,7 +52,14 @@ impl Epoch {
 /// # Errors
 /// `Unavailable` where there is no log or a file cannot be read, `Tampered` where what is read is damaged.
 pub fn epochs(directory: impl AsRef<Path>) -> Result<Vec<Epoch>> {
-    let store = Arc::new(FileSystem::new(directory.as_ref()));
+    epochs_of(Arc::new(FileSystem::new(directory.as_ref())))
+}
+
+/// The same of a log in any store.
+///
+/// # Errors
+/// As [`epochs`].
+pub fn epochs_of(store: Arc<dyn Store>) -> Result<Vec<Epoch>> {
     let manifest = Manifest::load(Snapshot::of(store)?)?;
     let mut frames = Frames::new(&manifest)?;
     let mut epochs = Vec::new();

@@ -5,11 +5,11 @@ use crate::erase::told_holds::ToldHolds;
 use crate::erase::{Hold, HoldDifference, HoldUnderWay};
 use crate::scan::events::{hold_order, told_holds};
 use crate::scan::manifest::Manifest;
+use crate::scan::paths::open_log;
 use crate::scan::snapshot::Snapshot;
 use bulla_proof::order::order_digest;
 use bulla_store::{Error, FileSystem, Result, Store};
 use std::path::Path;
-use std::sync::Arc;
 
 /// The holds of a log.
 #[derive(Clone, Debug)]
@@ -44,9 +44,9 @@ impl HeldSubjects {
 /// `Unavailable` where a file cannot be read, or others hold and release all the time; `Tampered` where the file of holds, or
 /// what is read of the log, is damaged.
 pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<HeldSubjects> {
+    let log = open_log(directory, Some(keys.as_ref()), &[])?;
     let keys = FileSystem::new(keys.as_ref());
     keys.list("").map_err(|error| Error::io(format!("listing {}", keys.describe("")), error))?;
-    let log: Arc<dyn Store> = Arc::new(FileSystem::new(directory.as_ref()));
     let mut file = Holds::load(&keys)?;
     // A writer may hold or release meanwhile. What it has begun is in the file.
     for _ in 0..100 {

@@ -2,6 +2,7 @@
 
 use crate::keys::pseudonym::{FieldPseudonyms, Pseudonym, PseudonymKey};
 use crate::scan::manifest::Manifest;
+use crate::scan::paths::open_log;
 use crate::scan::snapshot::Snapshot;
 use bulla_crypto::environment::Environment;
 use bulla_store::{Error, ErrorKind, Result};
@@ -40,7 +41,7 @@ impl Pseudonyms {
     /// log that has none, is not there or not to be read; `Tampered` where `[log]` is not that of the log's last epoch;
     /// `Unavailable` and `Refused` as [`bulla_vault::Vault::open`].
     pub fn open(directory: impl AsRef<Path>, keys: impl AsRef<Path>, field: &str) -> Result<Self> {
-        let log = Arc::new(FileSystem::new(directory.as_ref()));
+        let log = open_log(directory, Some(keys.as_ref()), &[])?;
         Self::open_stores(log, &FileSystem::new(keys.as_ref()), &Environment::default(), field)
     }
 

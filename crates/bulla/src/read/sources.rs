@@ -2,6 +2,7 @@
 
 use crate::format::sources::table::SourceState;
 use crate::scan::manifest::Manifest;
+use crate::scan::paths::open_log;
 use crate::scan::snapshot::Snapshot;
 use bulla_store::{FileSystem, Result, Store};
 use std::path::Path;
@@ -14,7 +15,8 @@ use std::sync::Arc;
 /// `NoKey` where blocks say something of sources and `sources.key` is missing, `Refused` where it is another log's; `Tampered` where what
 /// is read is damaged; `Unavailable` where there is no log, or blocks say something of sources and there is no key directory, or a file cannot be read.
 pub fn sources(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Vec<SourceState>> {
-    sources_of(Arc::new(FileSystem::new(directory.as_ref())), &FileSystem::new(keys.as_ref()))
+    let log = open_log(directory, Some(keys.as_ref()), &[])?;
+    sources_of(log, &FileSystem::new(keys.as_ref()))
 }
 
 /// The same of a log in any stores.

@@ -45,6 +45,7 @@ pub enum FindingKind {
     UnwitnessedTail,
     Stale,
     Abandoned,
+    PathMissing,
     Gap,
     IndexDamaged,
     UnknownFile,
@@ -53,7 +54,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 39] = [
+    pub const ALL: [FindingKind; 40] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -89,6 +90,7 @@ impl FindingKind {
         FindingKind::UnwitnessedTail,
         FindingKind::Stale,
         FindingKind::Abandoned,
+        FindingKind::PathMissing,
         FindingKind::Gap,
         FindingKind::IndexDamaged,
         FindingKind::UnknownFile,
@@ -133,6 +135,7 @@ impl FindingKind {
             Self::UnwitnessedTail => "unwitnessed-tail",
             Self::Stale => "stale",
             Self::Abandoned => "abandoned",
+            Self::PathMissing => "path-missing",
             Self::Gap => "gap",
             Self::IndexDamaged => "index-damaged",
             Self::UnknownFile => "unknown-file",
@@ -163,6 +166,7 @@ impl FindingKind {
             Self::UnsignedTail
             | Self::UnwitnessedTail
             | Self::Abandoned
+            | Self::PathMissing
             | Self::Gap
             | Self::IndexDamaged
             | Self::UnknownFile => Severity::Notice,

@@ -19,6 +19,7 @@ pub(crate) mod manifest;
 pub(crate) mod metered;
 pub(crate) mod open;
 pub(crate) mod own_keys;
+pub(crate) mod paths;
 pub(crate) mod pin;
 pub(crate) mod pool;
 pub(crate) mod query;

@@ -54,6 +54,7 @@ impl Snapshot {
         trust: &Trust,
         findings: &mut Findings,
     ) -> Result<Option<Self>> {
+        look_again(&*store);
         let live = is_live(&*store)?;
         let clock = Environment::default().clock;
         let (mut changes, mut looks) = (0, 0);
@@ -144,6 +145,14 @@ impl Snapshot {
         if self.live || is_live(&*self.store)? {
             return Ok(false);
         }
+        look_again(&*self.store);
         Ok(read_note(&*self.store)?.is_some_and(|note| note == self.note))
+    }
+}
+
+/// Has the checkpoint be the one of the path on which the log has come furthest by now.
+fn look_again(store: &dyn Store) {
+    if let Some(paths) = store.paths() {
+        paths.look_again();
     }
 }

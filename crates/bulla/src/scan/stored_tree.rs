@@ -256,7 +256,7 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
         }
     };
-    const KNOWN: [&str; 11] = [
+    const KNOWN: [&str; 12] = [
         crate::format::config::FILE,
         crate::format::config::arriving::NEXT,
         crate::format::config::LOCK,
@@ -268,6 +268,7 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
         crate::format::segment::DIRECTORY,
         "tile",
         files::INDEX,
+        files::PATH,
     ];
     for item in list(store, "")? {
         if !KNOWN.contains(&item.name.as_str()) {

@@ -201,6 +201,10 @@ impl Witnessing {
         let target = self.targets.iter().find(|target| target.job.head == head);
         let Some(target) = target else { return Ok(String::new()) };
         let (note, lines) = (target.job.note.clone(), &target.lines[..]);
+        if self.store.paths().is_some_and(|paths| !paths.has_published()) {
+            // Another path has taken over, on which no file may be of a larger tree than `checkpoint` is.
+            return Ok(note.to_string());
+        }
         let standing = &self.standings[index];
         let one = format!("{note}{}", lines[index].as_deref().unwrap_or_default());
         if standing.newest.is_none_or(|(size, _)| size <= head.size) {

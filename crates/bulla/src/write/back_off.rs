@@ -5,11 +5,13 @@
 //! - whoever closes the log does not sit out waits: a wait that is under way ends when closing is announced, later ones
 //!   are short, and together they take no more than [`CLOSING_IN_ALL`]. Every attempt is made all the same, so closing
 //!   gives nothing up that would not have been given up anyway;
+//! - a log that is to go on for ever makes further attempts until closing is announced, and no longer;
 //! - whoever says so has even that end: once attempts are given up, there is no wait and no further attempt at anything.
 
 use bulla_crypto::environment::{Clock, Interrupt, Tell};
 use bulla_store::Result;
 use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +32,8 @@ pub(crate) struct BackOff {
     /// What waits may still take once closing is announced.
     closing_left: Mutex<Duration>,
     teller: Mutex<Option<Tell>>,
+    /// Whether attempts end only when closing is announced.
+    endless: AtomicBool,
 }
 
 impl BackOff {
@@ -37,7 +41,13 @@ impl BackOff {
     pub(crate) fn new(clock: Arc<dyn Clock>, retries: u32, first_delay: Duration) -> Self {
         let closing_left = Mutex::new(CLOSING_IN_ALL);
         let (closing, given_up) = (Interrupt::default(), Interrupt::default());
-        BackOff { clock, retries, first_delay, closing, given_up, closing_left, teller: Mutex::new(None) }
+        let (teller, endless) = (Mutex::new(None), AtomicBool::new(false));
+        BackOff { clock, retries, first_delay, closing, given_up, closing_left, teller, endless }
+    }
+
+    /// Has attempts end, from now on, only when closing is announced.
+    pub(crate) fn go_on_for_ever(&self) {
+        self.endless.store(true, Ordering::Relaxed);
     }
 
     /// Has `tell` told, from now on, what failed, once for each thing that is about to be tried again.
@@ -115,8 +125,12 @@ impl Attempts<'_> {
         if self.back_off.given_up.is_raised() {
             return false;
         }
-        let Some(left) = self.left.checked_sub(1) else { return false };
-        self.left = left;
+        let is_endless = self.back_off.endless.load(Ordering::Relaxed) && !self.back_off.closing.is_raised();
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None if is_endless => {}
+            None => return false,
+        }
         if !std::mem::replace(&mut self.told, true) {
             self.back_off.tell(why);
         }
@@ -208,6 +222,27 @@ mod tests {
             assert_eq!(failing.join().unwrap(), Err("it fails"));
         });
         assert_eq!(fail_always(&back_off), 1);
+    }
+
+    #[test]
+    fn a_log_that_goes_on_for_ever_tries_until_it_is_closed() {
+        let clock = Arc::new(bulla_crypto::environment::SystemClock);
+        let back_off = BackOff::new(clock, 2, Duration::ZERO);
+        back_off.go_on_for_ever();
+        let (told, tried) = std::sync::mpsc::sync_channel(0);
+        std::thread::scope(|scope| {
+            let failing = scope.spawn(|| {
+                let attempt = || {
+                    told.send(()).map_err(|_| "nobody looks any more")?;
+                    Err::<(), _>("it fails")
+                };
+                back_off.retry(|&why| why == "it fails", attempt)
+            });
+            (0..20).for_each(|_| tried.recv().unwrap());
+            back_off.announce_close();
+            while tried.recv_timeout(Duration::from_millis(1)).is_ok() || !failing.is_finished() {}
+            assert_eq!(failing.join().unwrap(), Err("it fails"));
+        });
     }
 
     #[test]

@@ -23,12 +23,37 @@ use bulla_proof::cose::CoseCheckpoint;
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree::TreeHead;
-use bulla_store::Store;
-use bulla_store::{Error, Result};
+use bulla_store::{Error, Result, Store};
+use std::io;
 use std::sync::Arc;
 
 /// The name of the checkpoint's file.
 pub(crate) const FILE: &str = "checkpoint";
+
+/// Why a checkpoint was not published.
+enum Unpublished {
+    /// A file of the log could not be written.
+    Log(Error),
+    /// Another path has taken over meanwhile, on which not all is that the checkpoint needs.
+    Moved,
+    /// Something else failed: a file of the key directory, the vault, the pin.
+    Other(Error),
+}
+
+impl Unpublished {
+    fn into_error(self) -> Error {
+        match self {
+            Unpublished::Log(error) | Unpublished::Other(error) => error,
+            Unpublished::Moved => Error::unavailable("another path has taken over"),
+        }
+    }
+}
+
+impl From<Error> for Unpublished {
+    fn from(error: Error) -> Self {
+        Unpublished::Other(error)
+    }
+}
 
 /// See the module.
 pub(crate) struct Checkpointer {
@@ -48,8 +73,8 @@ pub(crate) struct Checkpointer {
     /// of a hold, where the tree has grown.
     ahead: Option<(SealChain, AllowedConfig, u64)>,
     published: TreeHead,
-    /// The head that `checkpoint.cose` is known to be of.
-    published_as_cose: Option<TreeHead>,
+    /// The head that `checkpoint.cose` is known to be of, on the path of this turn.
+    published_as_cose: Option<(u64, TreeHead)>,
     /// Which `[log]` may follow what is published.
     terms: AllowedConfig,
 }
@@ -109,16 +134,38 @@ impl Checkpointer {
         self.ahead = Some((chain, terms, holds));
     }
 
-    /// Publishes a checkpoint over all that was added. Returns whether there was anything new.
+    /// Publishes a checkpoint over all that was added. Returns whether there was anything new. Where the path that the log is written
+    /// to fails, and another one takes over, it is published there.
     ///
     /// # Errors
     /// `Unavailable` where a file cannot be written. Calling again goes on where it stopped.
     pub(crate) fn publish(&mut self) -> Result<bool> {
+        let log = self.log.clone();
+        let Some(paths) = log.paths() else { return self.try_publish().map_err(Unpublished::into_error) };
+        let mut untried = paths.others();
+        loop {
+            match self.try_publish() {
+                Err(Unpublished::Moved) => {}
+                Err(Unpublished::Log(error)) if untried > 0 => {
+                    // An event tells it: names of directories are the host's affair.
+                    let why = error.io_error().map_or_else(String::new, |error| format!(": {error}"));
+                    if !paths.fail_over(self.tree.path().0, &format!("checkpointing{why}")) {
+                        return Err(error);
+                    }
+                    untried -= 1;
+                }
+                published => return published.map_err(Unpublished::into_error),
+            }
+        }
+    }
+
+    fn try_publish(&mut self) -> Result<bool, Unpublished> {
+        self.tree.keep_up();
         let Some((chain, terms, holds)) = self.ahead.clone() else {
             self.publish_as_cose(self.published)?;
             return Ok(false);
         };
-        self.tree.write_all()?;
+        self.tree.write_all().map_err(Unpublished::Log)?;
         let head = self.tree.head();
         let TreeHead { size, root } = head;
         let subjects = self.subjects.as_ref().map_or(Ok(0), |subjects| subjects.next_number())?;
@@ -132,41 +179,59 @@ impl Checkpointer {
         if let Some(pin) = &mut self.pin {
             pin.advance((&*self.log, &self.config.verifier_key), head, &note)?;
         }
-        let written = bulla_store::replace(&*self.log, FILE, note.as_bytes());
-        written.map_err(|error| Error::io(format!("writing {}", self.log.describe(FILE)), error))?;
+        let (turn, path) = self.tree.path();
+        if self.log.paths().is_some_and(|paths| paths.turn() != turn) {
+            return Err(Unpublished::Moved);
+        }
+        bulla_store::replace(&*path, FILE, note.as_bytes()).map_err(|error| failed(&*path, FILE, error))?;
         self.publish_as_cose(head)?;
+        if self.log.paths().is_some_and(|paths| !paths.published(turn, note.as_bytes())) {
+            return Err(Unpublished::Moved);
+        }
         (self.published, self.terms) = (head, terms);
         self.ahead = None;
-        self.tree.remove_superseded();
+        self.tree.published();
         Ok(true)
     }
 
     /// Has `checkpoint.cose` be of `head`, which `checkpoint` is of.
-    fn publish_as_cose(&mut self, head: TreeHead) -> Result<()> {
-        if self.published_as_cose == Some(head) {
+    fn publish_as_cose(&mut self, head: TreeHead) -> Result<(), Unpublished> {
+        let (turn, path) = self.tree.path();
+        if self.published_as_cose == Some((turn, head)) {
             return Ok(());
         }
         let file = signed_as_cose(&self.config.origin, head, &self.signing);
         let most = file.len() as u64;
-        let is_there = bulla_store::read_small(&*self.log, COSE_CHECKPOINT, most).is_ok_and(|it| it == file);
+        let is_there = bulla_store::read_small(&*path, COSE_CHECKPOINT, most).is_ok_and(|it| it == file);
         if !is_there {
-            let written = bulla_store::replace(&*self.log, COSE_CHECKPOINT, &file);
-            written.map_err(|error| {
-                Error::io(format!("writing {}", self.log.describe(COSE_CHECKPOINT)), error)
-            })?;
+            let written = bulla_store::replace(&*path, COSE_CHECKPOINT, &file);
+            written.map_err(|error| failed(&*path, COSE_CHECKPOINT, error))?;
         }
-        self.published_as_cose = Some(head);
+        self.published_as_cose = Some((turn, head));
         Ok(())
     }
 
     /// Gives the published checkpoint of `head` more signature lines: `note` is the same text with those. Where a newer one is
-    /// published, or the file cannot be written, it stays as it is: nothing rests on those lines.
+    /// published, or the file cannot be written, or lies on a path that does not take what is written any more, it stays as it is:
+    /// nothing rests on those lines.
     pub(crate) fn publish_cosigned(&mut self, head: TreeHead, note: &str) {
-        if head == self.published {
-            // Either the old file is there after a failure, or the new one: both are right.
+        if head != self.published {
+            return;
+        }
+        // Either the old file is there after a failure, or the new one: both are right.
+        let Some(paths) = self.log.paths() else {
             let _ = bulla_store::replace(&*self.log, FILE, note.as_bytes());
+            return;
+        };
+        let (turn, path) = paths.current();
+        if paths.has_published() && bulla_store::replace(&*path, FILE, note.as_bytes()).is_ok() {
+            paths.published(turn, note.as_bytes());
         }
     }
+}
+
+fn failed(path: &dyn Store, name: &str, error: io::Error) -> Unpublished {
+    Unpublished::Log(Error::io(format!("writing {}", path.describe(name)), error))
 }
 
 /// A checkpoint as a note, signed with each key that the log has.

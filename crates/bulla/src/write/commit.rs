@@ -8,6 +8,7 @@
 //! - no checkpoint covers what follows an abandoned segment before the event that tells of it is durable: recovery
 //!   looks no further back than the checkpoint, so nobody else would tell;
 //! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail;
+//! - of a log on several paths a segment is written on the path that it was begun on, and given up once another one has taken over;
 //! - nothing more is acknowledged once the current segment's file was removed, cut or replaced: that is looked at before each
 //!   group is written, when a file that was cut has not grown again, and before each sync.
 //!
@@ -18,6 +19,8 @@
 //!
 //! **A new file's directory is synced after the file.** Syncing a file does not make its name durable, and nothing orders the
 //! two (Pillai et al., *All File Systems Are Not Created Equal*, OSDI 2014).
+
+mod paths;
 
 use crate::format::config::allowed::AllowedConfig;
 use crate::format::epoch;
@@ -33,6 +36,7 @@ use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{Store, StoreFile};
+use paths::turn_of;
 use std::borrow::Cow;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -76,6 +80,8 @@ impl Durable {
 
 struct Segment {
     name: SegmentName,
+    /// The turn of the path that it lies on.
+    turn: u64,
     file: Box<dyn StoreFile>,
     /// Where the next frame goes.
     end: u64,
@@ -113,6 +119,8 @@ pub(crate) struct Committer {
     /// The number of frames up to the last event of a hold.
     holds: u64,
     segment: Option<Segment>,
+    /// The segment that was given up last: no other one has its name, wherever it lies.
+    abandoned: Option<SegmentName>,
     /// The first frame that no sync has covered yet.
     group: u64,
     /// The current epoch's frame, to begin a segment with that continues the epoch.
@@ -131,6 +139,9 @@ pub(crate) struct Committer {
     /// durable.
     failure: Option<Cow<'static, str>>,
     meter: Arc<Meter>,
+    /// When the work that is under way was begun, and the turn of the path on which something was synced last.
+    began: u64,
+    synced_in: u64,
 }
 
 impl Committer {
@@ -148,19 +159,28 @@ impl Committer {
             Start::NewSegment => None,
             Start::Extend(name, end) => {
                 let path = name.path();
-                let file = store.open_write(&path);
-                let file =
-                    file.map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
-                // Whoever created it may have died before the directory was synced.
-                Some(Segment { name, file, end, trusted: end, unnamed: true, full: false })
+                match store.open_write(&path) {
+                    // Whoever created it may have died before the directory was synced.
+                    Ok(file) => {
+                        let turn = turn_of(&*store);
+                        Some(Segment { name, turn, file, end, trusted: end, unnamed: true, full: false })
+                    }
+                    Err(_) if store.paths().is_some() => None,
+                    Err(error) => return Err(Error::io(format!("opening {}", store.describe(&path)), error)),
+                }
             }
         };
+        let synced_in = turn_of(&*store);
+        if let Some(paths) = store.paths() {
+            paths.moved(synced_in);
+        }
         Ok(Committer {
             store,
             clock,
             back_off,
             policy,
             segment,
+            abandoned: None,
             group: chain.next_frame(),
             epoch_frame: Vec::new(),
             unsynced: Vec::new(),
@@ -175,6 +195,8 @@ impl Committer {
             explained: Vec::new(),
             failure: None,
             meter,
+            began: 0,
+            synced_in,
         })
     }
 
@@ -185,7 +207,9 @@ impl Committer {
     /// `Unavailable` where no segment takes them. Nothing more can be committed then.
     pub(crate) fn commit(&mut self, frames: Vec<Sealed>) -> Result<bool> {
         self.unless_failed(|committer| {
-            committer.require_in_place().and_then(|()| committer.commit_frames(frames))
+            committer.keep_up()?;
+            committer.require_in_place()?;
+            committer.commit_frames(frames)
         })
     }
 
@@ -194,7 +218,11 @@ impl Committer {
     /// # Errors
     /// `Unavailable` where no segment can be synced. Nothing more can be committed then.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.unless_failed(|committer| committer.require_in_place().and_then(|()| committer.sync_written()))
+        self.unless_failed(|committer| {
+            committer.keep_up()?;
+            committer.require_in_place()?;
+            committer.sync_written()
+        })
     }
 
     /// Does `work`, unless something failed before. A failure is final, and so is a panic: it is noted before the work, and
@@ -203,6 +231,7 @@ impl Committer {
         match &self.failure {
             Some(failure) => Err(Error::unavailable(failure.clone())),
             None => {
+                self.began = self.clock.steady();
                 self.failure = Some(Cow::Borrowed("the log panicked while it was committing"));
                 let result = work(self);
                 self.failure = result.as_ref().err().map(|error| Cow::Owned(error.to_string()));
@@ -231,24 +260,27 @@ impl Committer {
 
     /// That the current segment's file is where it was, with all that was written to it. Where it is not, what was
     /// acknowledged is gone, and another segment would not bring it back.
-    fn require_in_place(&self) -> Result<()> {
+    fn require_in_place(&mut self) -> Result<()> {
         let Some(segment) = &self.segment else { return Ok(()) };
-        let name = || self.store.describe(&segment.name.path());
+        let (name, turn) = (self.store.describe(&segment.name.path()), segment.turn);
         let look = || segment.file.is_in_place(segment.end);
-        let is_in_place = self.back_off.retry(
+        if let Err(error) = look() {
+            let reason = format!("looking at {}: {error}", segment.name);
+            if self.fail_over(turn, &reason) {
+                return self.abandon(reason);
+            }
+        }
+        let looked = self.back_off.retry(
             |_| true,
-            || {
-                look()
-                    .map_err(|error| Error::io(format!("looking whether {} is where it was", name()), error))
-            },
-        )?;
-        match is_in_place {
+            || look().map_err(|error| Error::io(format!("looking whether {name} is where it was"), error)),
+        );
+        match looked? {
             true => Ok(()),
             false => Err(Error::unavailable(format!(
                 "{} was removed, cut or replaced while the log was open: what was acknowledged is not all there any more, \
                  and nothing more is written. Put the file back, from wherever it was moved or a copy of the log; \
                  `bulla verify` tells what is missing",
-                name()
+                name
             ))),
         }
     }
@@ -259,13 +291,15 @@ impl Committer {
         }
         let back_off = self.back_off.clone();
         let mut attempts = back_off.attempts();
+        let mut untried = self.other_paths();
         while let Err((what, error)) = self.sync_segment() {
             if self.policy.durability == Durability::Os {
                 let what = format!("{what} failed; what was written since frame {} may be lost", self.group);
                 return Err(Error::io(what, error));
             }
             let reason = format!("{what}: {error}");
-            if !attempts.wait_for_next(&reason) {
+            let turn = self.segment.as_ref().map_or(0, |segment| segment.turn);
+            if !self.try_another_path(&mut untried, turn, &reason) && !attempts.wait_for_next(&reason) {
                 return Err(self.exhausted(&reason));
             }
             self.abandon(reason)?;
@@ -355,11 +389,25 @@ impl Committer {
         }
     }
 
-    /// Writes the unsynced frames from index `first` on, with retries, then into a new segment.
+    /// Writes the unsynced frames from index `first` on: with retries, then into a new segment; where another path takes the log, into
+    /// one on that at once.
     fn write(&mut self, first: usize) -> Result<()> {
+        let turn = turn_of(&*self.store);
+        let Err(error) = self.try_write(first) else { return Ok(()) };
+        let reason = format!("writing: {error}");
+        if self.fail_over(turn, &reason) {
+            return self.abandon(reason);
+        }
         let back_off = self.back_off.clone();
-        let write = || self.try_write(first).map_err(|error| format!("writing: {error}"));
-        back_off.retry(|_| true, write).or_else(|reason| self.abandon(reason))
+        let mut attempts = back_off.attempts();
+        let mut reason = reason;
+        while attempts.wait_for_next(&reason) {
+            match self.try_write(first) {
+                Ok(()) => return Ok(()),
+                Err(error) => reason = format!("writing: {error}"),
+            }
+        }
+        self.abandon(reason)
     }
 
     fn try_write(&mut self, first: usize) -> io::Result<()> {
@@ -383,10 +431,18 @@ impl Committer {
 
     /// Creates the segment whose first frame is `first`.
     fn begin_segment(&mut self, first: u64) -> io::Result<()> {
-        let name = free_name(&*self.store, first)?;
+        let turn = turn_of(&*self.store);
+        if let Some(paths) = self.store.paths() {
+            paths.moved(turn);
+        }
+        let mut name = free_name(&*self.store, first)?;
+        if let Some(abandoned) = self.abandoned.filter(|abandoned| abandoned.first == first) {
+            // A path that failed does not tell what lies on it.
+            name.generation = name.generation.max(abandoned.generation + 1);
+        }
         let file = self.store.create(&name.path())?;
         count(&self.meter.segments, 1);
-        self.segment = Some(Segment { name, file, end: 0, trusted: 0, unnamed: true, full: false });
+        self.segment = Some(Segment { name, turn, file, end: 0, trusted: 0, unnamed: true, full: false });
         Ok(())
     }
 
@@ -394,11 +450,15 @@ impl Committer {
         let Some(segment) = &mut self.segment else { return Ok(()) };
         let start = self.clock.steady();
         segment.file.sync().map_err(|error| (format!("syncing {}", segment.name), error))?;
-        let took = self.clock.steady().saturating_sub(start);
+        let now = self.clock.steady();
+        let took = now.saturating_sub(start);
         if segment.unnamed {
             let synced = self.store.sync_directory(segment::DIRECTORY);
             synced.map_err(|error| (format!("syncing the directory of {}", segment.name), error))?;
             segment.unnamed = false;
+        }
+        if std::mem::replace(&mut self.synced_in, segment.turn) != segment.turn {
+            self.meter.failovers.add(now.saturating_sub(self.began));
         }
         self.meter.syncs.add(took);
         Ok(())
@@ -417,19 +477,28 @@ impl Committer {
         }
         let back_off = self.back_off.clone();
         let mut attempts = back_off.attempts();
+        let mut untried = self.other_paths();
         loop {
             if let Some(segment) = self.segment.take() {
+                self.abandoned = Some(segment.name);
                 let next_frame = self.unsynced.first().map_or(self.chain.next_frame(), |frame| frame.number);
                 let (segment, offset) = (segment.name.to_string(), segment.trusted);
                 self.unexplained.push((segment.clone(), offset));
                 count(&self.meter.abandoned, 1);
                 self.events.push(Event::Abandoned { segment, next_frame, offset, reason: reason.clone() });
             }
+            let turn = turn_of(&*self.store);
+            if let Some(paths) = self.store.paths() {
+                paths.moved(turn);
+            }
+            if self.unsynced.is_empty() {
+                return Ok(());
+            }
             match self.try_write(0) {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = format!("writing: {error}"),
             }
-            if !attempts.wait_for_next(&reason) {
+            if !self.try_another_path(&mut untried, turn, &reason) && !attempts.wait_for_next(&reason) {
                 return Err(self.exhausted(&reason));
             }
         }

@@ -37,6 +37,9 @@ pub struct Telemetry {
     pub segments: u64,
     /// Segments that were given up because a write or a sync failed.
     pub abandoned: u64,
+    /// How often another path took over, and how long each time it took from the beginning of the group that the one before did not
+    /// take any more until that was durable: in the meantime nothing was acknowledged.
+    pub failovers: Waits,
     /// Syncs of segments.
     pub syncs: Waits,
     /// Checkpoints that were published.
@@ -174,6 +177,7 @@ pub(crate) struct Meter {
     pub(crate) written_bytes: AtomicU64,
     pub(crate) segments: AtomicU64,
     pub(crate) abandoned: AtomicU64,
+    pub(crate) failovers: WaitsMeter,
     pub(crate) syncs: WaitsMeter,
     pub(crate) checkpoints: WaitsMeter,
 }
@@ -243,6 +247,7 @@ impl Meter {
             written_bytes: read(&self.written_bytes),
             segments: read(&self.segments),
             abandoned: read(&self.abandoned),
+            failovers: self.failovers.read(),
             syncs: self.syncs.read(),
             checkpoints: self.checkpoints.read(),
             dictionary_lookups: read(&self.looked_up),

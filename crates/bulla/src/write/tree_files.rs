@@ -2,7 +2,9 @@
 //!
 //! Invariants:
 //! - every file is written under another name, synced, renamed, and its directory synced: it is there whole, or not at all;
-//! - partial forms of a tile stay until the full one is durable and a checkpoint over it was published.
+//! - partial forms of a tile stay until the full one is durable and a checkpoint over it was published;
+//! - of a log on several paths, whatever no published checkpoint covers is kept, until one does: another path that takes over has
+//!   none of it.
 //!
 //! See C2SP tlog-tiles.
 
@@ -11,18 +13,23 @@ use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::Commitment;
 use bulla_proof::tile::{self, TileBuilder, TileId};
 use bulla_proof::tree::{self, TreeHead};
-use bulla_store::{Error, Result, Store};
+use bulla_store::{Error, Paths, Result, Store};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// See the module.
 pub(crate) struct TreeFiles {
     log: Arc<dyn Store>,
+    /// Where files are written: the log, or of one on several paths that which takes what is written, in this turn.
+    path: Arc<dyn Store>,
+    turn: u64,
     tiles: TileBuilder,
     /// The entry bundle that is not full yet.
     bundle: Vec<u8>,
-    /// Full tiles and bundles that are not written yet.
+    /// Full tiles and bundles that are not written yet, of a log on several paths those that no published checkpoint covers yet.
     full: Vec<(String, Vec<u8>)>,
+    /// How many of them, from the first on, are written on the path.
+    written: usize,
     /// Full tiles and bundles whose partial forms can go once a checkpoint is published.
     superseded: Vec<String>,
     directories: HashSet<String>,
@@ -31,11 +38,15 @@ pub(crate) struct TreeFiles {
 impl TreeFiles {
     /// Of the tree that the log in `log` has published, with the bundle at its edge.
     pub(crate) fn new(log: Arc<dyn Store>, (tiles, bundle): (TileBuilder, Vec<u8>)) -> Self {
+        let (turn, path) = current(&log);
         TreeFiles {
             log,
+            path,
+            turn,
             tiles,
             bundle,
             full: Vec::new(),
+            written: 0,
             superseded: Vec::new(),
             directories: HashSet::new(),
         }
@@ -53,7 +64,21 @@ impl TreeFiles {
 
     /// How many full tiles and bundles are to be written.
     pub(crate) fn unwritten(&self) -> usize {
-        self.full.len()
+        self.full.len() - self.written
+    }
+
+    /// Has files be written to the path that takes what is written by now: all that it has nothing of is to be written there.
+    pub(crate) fn keep_up(&mut self) {
+        let (turn, path) = current(&self.log);
+        if turn != self.turn {
+            (self.turn, self.path, self.written) = (turn, path, 0);
+            self.directories.clear();
+        }
+    }
+
+    /// The path that files are written to, and its turn.
+    pub(crate) fn path(&self) -> (u64, Arc<dyn Store>) {
+        (self.turn, self.path.clone())
     }
 
     /// Adds a frame to the tree.
@@ -75,9 +100,13 @@ impl TreeFiles {
     /// # Errors
     /// `Unavailable` where one cannot be written. Calling again goes on where it stopped.
     pub(crate) fn write_full(&mut self) -> Result<()> {
-        while let Some((path, content)) = self.full.last() {
-            self.write(&path.clone(), &content.clone())?;
-            self.superseded.extend(self.full.pop().map(|(path, _)| path));
+        while let Some((path, content)) = self.full.get(self.written).cloned() {
+            self.write(&path, &content)?;
+            self.written += 1;
+        }
+        if self.log.paths().is_none() {
+            self.superseded.extend(self.full.drain(..).map(|(path, _)| path));
+            self.written = 0;
         }
         Ok(())
     }
@@ -103,22 +132,28 @@ impl TreeFiles {
 
     /// Writes a tile or bundle durably, with the directories above it.
     fn write(&mut self, path: &str, content: &[u8]) -> Result<()> {
-        let failed = |path: &str, error| Error::io(format!("writing {}", self.log.describe(path)), error);
+        let failed = |path: &str, error| Error::io(format!("writing {}", self.path.describe(path)), error);
         let directory = bulla_store::path::parent(path);
         if !self.directories.contains(directory) {
-            self.log.create_directory(directory).map_err(|error| failed(directory, error))?;
+            self.path.create_directory(directory).map_err(|error| failed(directory, error))?;
             let mut above = directory;
             while !above.is_empty() {
                 above = bulla_store::path::parent(above);
-                self.log.sync_directory(above).map_err(|error| failed(above, error))?;
+                self.path.sync_directory(above).map_err(|error| failed(above, error))?;
             }
             self.directories.insert(directory.to_owned());
         }
-        bulla_store::replace(&*self.log, path, content).map_err(|error| failed(path, error))
+        bulla_store::replace(&*self.path, path, content).map_err(|error| failed(path, error))
     }
 
-    /// Removes partial tiles whose full one a checkpoint that is published covers. One that cannot be removed harms nobody.
-    pub(crate) fn remove_superseded(&mut self) {
+    /// Says that a checkpoint over all that was written is published: gives full tiles and bundles to the log's other paths, and
+    /// removes partial ones whose full one it covers. One that cannot be removed harms nobody.
+    pub(crate) fn published(&mut self) {
+        let covered = self.full.drain(..std::mem::take(&mut self.written)).collect::<Vec<_>>();
+        if let Some(paths) = self.log.paths() {
+            covered.iter().for_each(|(path, content)| paths.spread(path, content));
+        }
+        self.superseded.extend(covered.into_iter().map(|(path, _)| path));
         for path in self.superseded.drain(..) {
             let directory = format!("{path}.p");
             for item in self.log.list(&directory).unwrap_or_default() {
@@ -133,6 +168,11 @@ impl TreeFiles {
             self.directories.remove(&directory);
         }
     }
+}
+
+/// What takes what is written to a log, and in which turn.
+fn current(log: &Arc<dyn Store>) -> (u64, Arc<dyn Store>) {
+    log.paths().map_or_else(|| (0, log.clone()), Paths::current)
 }
 
 /// Whether this is the name of a tile or bundle that is being written.

@@ -17,6 +17,7 @@ mod disclosed;
 mod erase;
 mod erasure;
 mod examples;
+mod failover;
 mod follow;
 mod fork;
 mod held;

@@ -26,6 +26,8 @@ pub(super) const ERASURE_KEY: &str = "log.erasure_key";
 pub(super) const REPLICAS: &str = "vault_replicas";
 /// The setting that names the pin, which is made where it is missing.
 pub(super) const PIN: &str = "pin";
+/// The setting that names the paths on which the log goes on: they are made where they are none yet.
+pub(super) const BACKUP_PATHS: &str = "backup_paths";
 /// Before the name of a field, the key of its rule.
 pub(super) const FIELDS: &str = "log.fields.";
 

@@ -42,7 +42,12 @@ impl Arriving {
     /// `Invalid` where it is none of these, `Unavailable` where it cannot be read.
     fn read(store: &dyn Store) -> Result<Option<Self>> {
         let bytes = match bulla_store::read_small(store, NEXT, MOST_LINE + LIMIT) {
-            Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {
+            // What is no directory has no such file either: `bulla.toml` tells that it is no log.
+            Err(error)
+                if error.io_error().is_some_and(|error| {
+                    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+                }) =>
+            {
                 return Ok(None);
             }
             bytes => bytes?,

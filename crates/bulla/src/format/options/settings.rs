@@ -1,7 +1,8 @@
 //! Settings by their names, as text: what `[settings]` says, and what stands where it says nothing.
 
 use super::{
-    Durability, LEAST_BLOCK_SIZE, MOST_MEMORY, Options, Profile, Tuning, default, parse_duration, parse_size,
+    Durability, LEAST_BLOCK_SIZE, MOST_MEMORY, OnFailure, Options, Profile, Tuning, default, parse_duration,
+    parse_size,
 };
 use crate::format::toml_value::quote;
 use bulla_crypto::plugin;
@@ -51,10 +52,11 @@ enum Form {
     Profile,
     Places,
     Pin,
+    OnFailure,
 }
 
 /// All settings. Why each is kept where it is, decision 31 says.
-const FORMS: [(&str, Form, SettingPlace); 15] = [
+const FORMS: [(&str, Form, SettingPlace); 17] = [
     ("memory", Form::Size, SettingPlace::Keys),
     ("block_size", Form::Size, SettingPlace::Log),
     ("segment_size", Form::Size, SettingPlace::Keys),
@@ -70,6 +72,8 @@ const FORMS: [(&str, Form, SettingPlace); 15] = [
     ("durability", Form::Durability, SettingPlace::Keys),
     ("vault_replicas", Form::Places, SettingPlace::Keys),
     ("pin", Form::Pin, SettingPlace::Keys),
+    ("backup_paths", Form::Places, SettingPlace::Keys),
+    ("on_failure", Form::OnFailure, SettingPlace::Keys),
 ];
 
 /// The names of all settings, in the order of [`Options::settings`].
@@ -104,6 +108,8 @@ impl Options {
             value(self.durability, Durability::default, durability),
             value(self.vault_replicas.as_deref(), || &[], places),
             value(self.pin.as_deref(), || Path::new(""), |path| path.display().to_string()),
+            value(self.backup_paths.as_deref(), || &[], places),
+            value(self.on_failure, OnFailure::default, |on_failure| on_failure.name().to_owned()),
         ];
         let settings = FORMS.iter().zip(values);
         settings
@@ -145,6 +151,8 @@ impl Options {
                 durability: None,
                 vault_replicas: None,
                 pin: None,
+                backup_paths: None,
+                on_failure: None,
                 ..self
             },
             SettingPlace::Keys => Options {
@@ -226,6 +234,7 @@ pub(crate) fn to_toml(name: &str, text: &str) -> Result<String> {
             split(text).all(|place| super::is_place(Path::new(place))),
             "absolute paths with commas between them",
         ),
+        Form::OnFailure => (OnFailure::parse(text).is_some(), "one of \"refuse\", \"block\""),
         Form::Pin => (text.is_empty() || super::is_pin(Path::new(text)), "an absolute path"),
     };
     if !fits {
@@ -266,6 +275,8 @@ mod tests {
             Options::default().vault_replicas(["/mnt/a", "/mnt/b \"c\""]),
             Options::default().vault_replicas([""; 0]),
             Options::default().pin("/mnt/a, b/audit \"c\".pin"),
+            Options::default().backup_paths(["/mnt/a", "/mnt/b \"c\""]),
+            Options::default().on_failure(OnFailure::Block),
         ];
         for options in options {
             let settings = options.settings();
@@ -290,6 +301,8 @@ mod tests {
                 "durability" => "durability = \"os\"".to_owned(),
                 "vault_replicas" => "vault_replicas = [\"/mnt/a\"]".to_owned(),
                 "pin" => "pin = \"/mnt/a\"".to_owned(),
+                "on_failure" => "on_failure = \"block\"".to_owned(),
+                "backup_paths" => "backup_paths = [\"/mnt/a\"]".to_owned(),
                 "linger" | "append_timeout" | "checkpoint_interval" | "retry_delay" | "plugin_timeout" => {
                     format!("{name} = \"7 s\"")
                 }
@@ -341,6 +354,8 @@ mod tests {
             ("vault_replicas", "replica"),
             ("vault_replicas", "/mnt/a,../b"),
             ("pin", "audit.pin"),
+            ("backup_paths", "../audit"),
+            ("on_failure", "drop"),
         ] {
             assert!(to_toml(name, text).is_err(), "{name} {text}");
         }

@@ -211,9 +211,11 @@ impl Engine {
         let clock = &*self.environment.clock;
         let start = clock.steady();
         let publish = || self.back_off.retry(|_| true, || checkpointer.publish());
-        if timed(clock, &self.meter.publishing, publish)? {
+        let published = timed(clock, &self.meter.publishing, publish);
+        let told = self.tell_switches();
+        if published? {
             self.meter.checkpoints.add(clock.steady().saturating_sub(start));
         }
-        Ok(())
+        told
     }
 }

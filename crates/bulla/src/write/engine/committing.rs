@@ -277,7 +277,9 @@ impl Engine {
                 false => Ok(()),
             }
         });
+        let told = self.tell_switches();
         let acknowledged = acknowledged?;
+        told?;
         self.progress.committed(end, after.position);
         if acknowledged {
             self.progress.durable(after.position);
@@ -304,7 +306,8 @@ impl Engine {
                 events.into_iter().for_each(|event| drop(sequencer.request_event(event)));
             });
         }
-        synced.inspect_err(|error| self.fail(error))?;
+        let told = self.tell_switches();
+        synced.and(told).inspect_err(|error| self.fail(error))?;
         self.progress.durable(committing.synced.position);
         Ok(committing.committer.withholds())
     }

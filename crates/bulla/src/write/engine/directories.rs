@@ -5,13 +5,14 @@
 //! free. So before each group, each sync and each checkpoint the locks are looked at: where the path that the user
 //! wrote leads to another lock than the one that is held, or to none, the log fails.
 //!
-//! Invariant: once that was found, nothing more is written to either directory, even if the old one is put back.
+//! Invariant: once that was found, nothing more is written to either directory, even if the old one is put back. A log that lies on
+//! several paths goes on on another one instead.
 
 use super::Engine;
 use crate::format::files;
 use crate::keys;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{Lock, Store};
+use bulla_store::{Lock, Paths, Store};
 use std::sync::{Arc, OnceLock};
 
 /// The locks on both directories. They are released once nobody keeps this.
@@ -48,16 +49,23 @@ impl Directories {
             Ok((store.describe(""), lock))
         };
         let locks = [lock(log, files::LOCK)?, lock(key_directory, keys::files::LOCK)?];
+        if let Some(paths) = log.paths() {
+            paths.require_all()?;
+        }
         Ok(Arc::new(Directories { locks, replaced: OnceLock::new() }))
     }
 
-    /// Looks whether both are where they were.
+    /// Looks whether both are where they were. Of a log on several paths another one takes over where the one that is written to is
+    /// not.
     ///
     /// # Errors
     /// `Unavailable` where that cannot be told.
-    fn look(&self) -> Result<()> {
+    fn look(&self, paths: Option<&dyn Paths>) -> Result<()> {
         if self.replaced.get().is_some() {
             return Ok(());
+        }
+        if let Some(paths) = paths {
+            self.look_at_paths(paths);
         }
         for (index, (name, lock)) in self.locks.iter().enumerate() {
             let failed = |error| Error::io(format!("looking whether {name} is where it was"), error);
@@ -66,6 +74,21 @@ impl Directories {
             }
         }
         Ok(())
+    }
+
+    /// Has another path take over where the one that is written to is not where it was, as long as one does.
+    fn look_at_paths(&self, paths: &dyn Paths) {
+        for _ in 0..paths.others() {
+            let turn = paths.turn();
+            let why = match self.locks[0].1.is_in_place() {
+                Ok(true) => return,
+                Ok(false) => "its directory was replaced or moved".to_owned(),
+                Err(error) => format!("looking at its directory: {error}"),
+            };
+            if !paths.fail_over(turn, &why) {
+                return;
+            }
+        }
     }
 
     /// Whether one was found to be replaced.
@@ -92,7 +115,7 @@ impl Engine {
     pub(crate) fn require_in_place(&self) -> Result<()> {
         let directories = self.directories.upgrade();
         let directories = directories.ok_or_else(|| Error::new(ErrorKind::Closed, "the log is closed"))?;
-        let looked = self.back_off.retry(|_| true, || directories.look());
+        let looked = self.back_off.retry(|_| true, || directories.look(self.log.paths()));
         looked.and_then(|()| directories.require_in_place()).inspect_err(|error| self.fail(error))
     }
 

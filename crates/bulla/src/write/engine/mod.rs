@@ -14,6 +14,7 @@ mod directories;
 mod erasing;
 pub(crate) mod grouping;
 mod locks;
+mod paths;
 pub(crate) mod pins;
 pub(crate) mod progress;
 mod sealing;
@@ -27,7 +28,7 @@ mod tests;
 use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config::{self, LogConfig};
 use crate::format::event::Event;
-use crate::format::options::{Durability, Options, Tuning};
+use crate::format::options::{Durability, OnFailure, Options, Tuning};
 use crate::format::sealed::LogIdentity;
 use crate::index::Indexer;
 use crate::keys;
@@ -36,15 +37,14 @@ use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::{Committer, Policy};
 use crate::write::kept_pin::Pinned;
 use crate::write::recover::Recovery;
-use crate::write::stage::queue::{Bounds, StagingQueue};
+use crate::write::stage::queue::{AssignFrames, Bounds, StagingQueue};
 use crate::write::telemetry::{Meter, WitnessTelemetry};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::ml_dsa::MlDsaSigningKey;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::LogKey;
 use bulla_proof::tree::TreeHead;
-use bulla_store::Store;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_vault::ReplicaState;
 use checkpointing::{CheckpointQueue, Checkpointing};
 use committing::{CommitQueue, Committing};
@@ -171,7 +171,7 @@ impl Engine {
         let pin = pin.map(take_up).transpose()?;
         let pinned = pin.as_ref().map(|pin| pin.state().clone());
         config::arriving::take_up(&*log)?;
-        let recovered = found.adopt(&*log, tuning.segment_size)?;
+        let recovered = paths::adopt(found, (&*log, &*keys), &config, tuning.segment_size)?;
         let policy = Policy {
             durability: tuning.durability,
             kept: tuning.in_flight,
@@ -257,6 +257,10 @@ impl Engine {
             Ok(differences) => {
                 engine.hold_differences = settled.differences;
                 engine.hold_differences.extend(differences);
+                // Who opens a log has nobody yet to close it.
+                if engine.tuning.on_failure == OnFailure::Block {
+                    engine.back_off.go_on_for_ever();
+                }
                 Ok(engine)
             }
             Err(error) => Err(after_resumed(engine.resumed.as_ref(), error)),
@@ -376,11 +380,15 @@ impl Engine {
                 return Err(error);
             }
             let withheld = self.sync(&mut stages.committing)?;
-            if idle && !withheld {
-                break;
+            let has_control = || self.staging.look_at_sequencer(AssignFrames::has_control);
+            if idle && !withheld && !has_control() {
+                self.publish(&mut stages.checkpointing)?;
+                // Publishing may have found that a path fails, which an event is to tell.
+                if !has_control() {
+                    return Ok(());
+                }
             }
         }
-        self.publish(&mut stages.checkpointing)
     }
 
     /// Drains the log for the last time, and writes the rest of the index and what is kept of sources.

@@ -46,7 +46,7 @@ pub(super) fn rewrite(
         let later = scanned.get(index + 1).map_or(next, |following| following.cursor.name.first);
         let (adopted, end) = adopted(scanned, segment, later)?;
         if offset == 0 && end == segment.cursor.length && adopted > 0 {
-            copies.push(segment.cursor.name);
+            copies.push((segment.cursor.name, later));
             continue;
         }
         let next_frame = segment.above.first().map_or(later, |head| head.commitment.frame);
@@ -67,9 +67,23 @@ pub(super) fn rewrite(
             }
         });
     }
-    for name in &copies {
+    for (name, later) in &copies {
         let path = name.path();
-        log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+        let removed = log.remove(&path);
+        let Some(_) = log.paths() else {
+            removed.map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+            continue;
+        };
+        if log.open(&path).is_ok() {
+            // It lies on a path that does not let go of it any more.
+            let reason = "recovering: a copy that cannot be removed".to_owned();
+            events.push(Event::Abandoned {
+                segment: name.to_string(),
+                next_frame: *later,
+                offset: 0,
+                reason,
+            });
+        }
     }
     if !copies.is_empty() {
         let synced = log.sync_directory(segment::DIRECTORY);

@@ -12,6 +12,7 @@ use bulla::store::FileSystem;
 use bulla::{Entry, ErasureOrder, Init, Log, Options, Producer, Result, VerifierKey, default_keys};
 use bulla_proof::LogId;
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
+use bulla_proof::cose::CoseCheckpoint;
 use bulla_proof::hash::sha256;
 use bulla_proof::tree::{Frontier, leaf_hash};
 use bulla_vault::{Access, Settings, Vault};
@@ -329,10 +330,11 @@ impl Scene {
         let leaves = commitments.iter().map(|one| leaf_hash(one)).collect::<Vec<_>>();
         let mut tree = Frontier::new();
         leaves.iter().for_each(|leaf| tree.push(*leaf));
-        let note = sign_checkpoint(&Checkpoint::new(ORIGIN, size, tree.root()), &self.key, |text| {
-            signing.sign(text)
-        });
+        let checkpoint = Checkpoint::new(ORIGIN, size, tree.root());
+        let note = sign_checkpoint(&checkpoint, &self.key, |text| signing.sign(text));
         self.write("checkpoint", note.as_bytes());
+        let cose = CoseCheckpoint::sign(&checkpoint, &self.key, |bytes| signing.sign(bytes));
+        self.write("checkpoint.cose", &cose.render());
         // What is left of older sizes would tell.
         for directory in ["tile/0/000.p", "tile/entries/000.p"] {
             fs::remove_dir_all(self.path(directory)).unwrap();

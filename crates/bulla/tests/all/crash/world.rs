@@ -122,6 +122,8 @@ pub(super) fn environment(seed: u64, recorder: &Recorder) -> Environment {
         subjects: Some(Arc::new(ByName)),
         trying_again: None,
         pins: None,
+        path_replaced: None,
+        backup_paths: None,
     }
 }
 

@@ -14,6 +14,7 @@ use bulla::{
     VerifierKey, Verify,
 };
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
+use bulla_proof::cose::CoseCheckpoint;
 use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::tree::{Frontier, leaf_hash};
 use bulla_testkit::fault::{Fault, Faults};
@@ -111,6 +112,8 @@ pub(crate) fn environment(seed: u64, cipher: Arc<dyn Cipher>) -> Environment {
         subjects: None,
         trying_again: None,
         pins: None,
+        path_replaced: None,
+        backup_paths: None,
     }
 }
 
@@ -508,5 +511,7 @@ pub(crate) fn signed(mut image: Image, size: u64, key: &VerifierKey, signing: &S
     let checkpoint = Checkpoint::new(key.name(), size, tree.root());
     let note = sign_checkpoint(&checkpoint, key, |text| signing.sign(text));
     image.put("checkpoint", note.into_bytes());
+    let cose = CoseCheckpoint::sign(&checkpoint, key, |bytes| signing.sign(bytes));
+    image.put("checkpoint.cose", cose.render());
     image
 }

@@ -316,6 +316,8 @@ impl Host {
             subjects: None,
             trying_again: None,
             pins: None,
+            path_replaced: None,
+            backup_paths: None,
         }
     }
 

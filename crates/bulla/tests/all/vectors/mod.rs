@@ -222,6 +222,8 @@ fn what_is_written_from_the_same_secrets_is_the_same() {
             subjects: None,
             trying_again: None,
             pins: None,
+            path_replaced: None,
+            backup_paths: None,
         };
         let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
         let init = Init::default().erasure(false).origin(text(&log, "origin")).recipient(RECIPIENT);

@@ -1,0 +1,78 @@
+//! A log that lies on several paths, as those who write it see it: of which one takes what is written, and what they do where that
+//! one fails. Whoever reads such a store sees one directory.
+
+use crate::{Result, Store};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What a [`Store`](crate::Store) can do besides that is put together of several paths.
+///
+/// A *turn* is the time in which one path takes what is written. They are counted from 0, when the store was opened.
+pub trait Paths: Debug {
+    /// The turn now.
+    fn turn(&self) -> u64;
+
+    /// The turn now, and the path that takes what is written in it, by itself: whoever writes what belongs together has it on one path so.
+    fn current(&self) -> (u64, Arc<dyn Store>);
+
+    /// How many other paths there are that could take over.
+    fn others(&self) -> usize;
+
+    /// Has another path take what is written from now on, because one failed in this turn; `why` says how. True where one has, also
+    /// where that was done by somebody else since. False where no other path takes the log, so that the turn goes on.
+    fn fail_over(&self, turn: u64, why: &str) -> bool;
+
+    /// Whether a file lies on the path that takes what is written.
+    fn is_in_use(&self, path: &str) -> bool;
+
+    /// Says that nothing is committed any more on a path that took what was written before this turn.
+    fn moved(&self, turn: u64);
+
+    /// Says that a checkpoint was published on the path of this turn. False where another one has taken over by now, which has it not.
+    fn published(&self, turn: u64, checkpoint: &[u8]) -> bool;
+
+    /// Whether the checkpoint that was published last lies on the path that takes what is written.
+    fn has_published(&self) -> bool;
+
+    /// Gives a file that never changes to the other paths, as far as they take it: nobody waits for those that do not.
+    fn spread(&self, path: &str, content: &[u8]);
+
+    /// Looks again which path has come furthest, for whoever reads beside a writer.
+    fn look_again(&self);
+
+    /// Which paths took over since this was asked last.
+    fn take_switches(&self) -> Vec<Switch>;
+
+    /// The paths that are not there.
+    fn missing(&self) -> Vec<MissingPath>;
+
+    /// Refuses a log that cannot be gone on with for want of a path.
+    ///
+    /// # Errors
+    /// `Unavailable` where a path is missing that may hold what no other has; `Tampered` where what lies on one contradicts the others.
+    fn require_all(&self) -> Result<()>;
+}
+
+/// That another path took over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The id of the path before, in hexadecimal.
+    pub from: String,
+    /// The id of the one that took over.
+    pub to: String,
+    /// What failed.
+    pub reason: String,
+}
+
+/// A path that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingPath {
+    /// Where it should be.
+    pub place: String,
+    /// Its id in hexadecimal, as far as that is known.
+    pub id: Option<String>,
+    /// Why it counts for missing.
+    pub reason: String,
+    /// Whether the writer has left it, so that it holds nothing newer than the others.
+    pub left: bool,
+}

@@ -1,0 +1,324 @@
+//! A log that lies on several paths, put together as one store.
+//!
+//! What lies on a path has the names that it would have in the log's directory, and all that lies on any of them is the log: new files go
+//! to the path in use, a file is read from the path that has it, and a directory lists what any path has in it. Names of segments are
+//! given as if all lay together, so that no two are alike; full tiles and bundles are the same wherever they lie; of `checkpoint` and
+//! `bulla.toml` that one counts which lies where the log has come furthest. So nobody else knows of paths but who writes, by
+//! [`bulla_store::Paths`].
+//!
+//! Invariants:
+//! - no path is opened that neither the key directory nor whoever reads has named, and none that does not say of itself that it is
+//!   one of this log;
+//! - a writer takes a path only with its lock, where it is in its place, and where nothing that lies there contradicts the log;
+//! - what the key directory notes of paths that were left is so: see [`crate::keys::paths`].
+
+mod spreading;
+mod store;
+mod taking;
+
+use crate::format::config::{self, LogConfig};
+use crate::format::files;
+use crate::format::path::{self, PathId};
+use crate::keys::paths::{self as known, KnownPath};
+use crate::keys::settings;
+use crate::scan::checkpoint::read_note;
+use bulla_crypto::environment::{Environment, Tell};
+use bulla_proof::checkpoint::{VerifierKey, open_checkpoint};
+use bulla_proof::commitment::LogId;
+use bulla_proof::tree::TreeHead;
+use bulla_store::{Error, FileSystem, Lock, Result, Store, Switch};
+use std::cmp::Reverse;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// See the module.
+pub(crate) struct LogPaths {
+    log: LogId,
+    key: VerifierKey,
+    keys: Option<Arc<dyn Store>>,
+    tell: Option<Tell>,
+    /// The log's own directory, as it was opened.
+    first: Arc<dyn Store>,
+    state: Arc<RwLock<State>>,
+    /// Held by whoever has another path take over, or notes in the key directory what became of one.
+    switching: Mutex<()>,
+}
+
+struct State {
+    /// The log's own directory, and behind it the others, in the order in which they are tried.
+    paths: Vec<OnePath>,
+    /// Which of them takes what is written.
+    current: usize,
+    turn: u64,
+    /// Whether the log is locked for a writer.
+    writing: bool,
+    /// What the key directory remembers.
+    known: Vec<KnownPath>,
+    switches: Vec<Switch>,
+    /// The newest checkpoint that was published, and the newest configuration: what they are read from may be gone.
+    published: Option<Vec<u8>>,
+    config: Vec<u8>,
+}
+
+/// A path of the log.
+struct OnePath {
+    store: Arc<dyn Store>,
+    /// As far as it is known.
+    id: Option<PathId>,
+    /// Why it counts for missing.
+    absent: Option<String>,
+    /// Its checkpoint, verbatim, as it was read or written last, and what that says.
+    note: Option<Vec<u8>>,
+    head: Option<TreeHead>,
+    /// Of a log that is written.
+    lock: Option<Arc<dyn Lock>>,
+    /// Whether it takes, or took, what is written.
+    used: bool,
+    /// Whether it failed since it took what is written: what it does not give back is looked for elsewhere.
+    failed: bool,
+    /// What was told of it last.
+    told: Option<String>,
+    /// Whether it lacks a file that the others have and never change, so that it is given no more of them.
+    lacking: bool,
+}
+
+impl OnePath {
+    fn new(store: Arc<dyn Store>) -> Self {
+        OnePath {
+            store,
+            id: None,
+            absent: None,
+            note: None,
+            head: None,
+            lock: None,
+            used: false,
+            failed: false,
+            told: None,
+            lacking: false,
+        }
+    }
+}
+
+/// The log's store, put together of its own directory and the paths that the key directory and `also` name; that of its directory
+/// alone where there are no others.
+///
+/// # Errors
+/// `Unavailable` where the key directory's list of paths is damaged or cannot be read, where one of `also` is not there, or is no path of this log, and where none of
+/// the paths has the log's configuration.
+pub fn join_paths(
+    log: Arc<dyn Store>,
+    keys: Option<&Arc<dyn Store>>,
+    also: &[PathBuf],
+    environment: &Environment,
+) -> Result<Arc<dyn Store>> {
+    let named = keys.map_or_else(Vec::new, |keys| settings::backup_paths(&**keys));
+    if log.paths().is_some() || named.is_empty() && also.is_empty() {
+        return Ok(log);
+    }
+    let open = |place: &PathBuf| open_path(place, environment);
+    let stores = std::iter::once(log.clone()).chain(named.iter().chain(also).map(open)).collect::<Vec<_>>();
+    let Some((config, text)) = stores.iter().find_map(|store| configuration(&**store)) else {
+        // Whoever asked for the log is told what is wrong with it.
+        return Ok(log);
+    };
+    let known = keys.map_or_else(|| Ok(Vec::new()), |keys| known::load(&**keys))?;
+    let state = State {
+        paths: stores.into_iter().map(OnePath::new).collect(),
+        current: 0,
+        turn: 0,
+        writing: false,
+        known,
+        switches: Vec::new(),
+        published: None,
+        config: text,
+    };
+    let paths = LogPaths {
+        log: config.id,
+        key: config.verifier_key,
+        keys: keys.cloned(),
+        tell: environment.path_replaced.clone(),
+        first: log,
+        state: Arc::new(RwLock::new(state)),
+        switching: Mutex::new(()),
+    };
+    paths.look();
+    paths.require(named.len())?;
+    paths.drop_duplicates();
+    Ok(Arc::new(paths))
+}
+
+/// The log in `directory` with the paths that its key directory names, if that is there, and those of `also`: for whoever reads it.
+///
+/// # Errors
+/// `Unavailable` where one of `also` is not there, or is no path of this log, or the key directory's files cannot be read.
+pub fn open_log(
+    directory: impl AsRef<Path>,
+    keys: Option<&Path>,
+    also: &[PathBuf],
+) -> Result<Arc<dyn Store>> {
+    let log: Arc<dyn Store> = Arc::new(FileSystem::new(directory.as_ref()));
+    let keys = keys.map(|keys| Arc::new(FileSystem::new(keys)) as Arc<dyn Store>);
+    // A directory that is not there, or not this user's to read, names nothing.
+    let keys = keys.filter(|keys| keys.list("").is_ok());
+    join_paths(log, keys.as_ref(), also, &Environment::default())
+}
+
+pub(crate) fn open_path(place: &Path, environment: &Environment) -> Arc<dyn Store> {
+    match &environment.backup_paths {
+        Some(open) => open(place),
+        None => Arc::new(FileSystem::new(place)),
+    }
+}
+
+fn configuration(store: &dyn Store) -> Option<(LogConfig, Vec<u8>)> {
+    let text = config::read(store).ok()?;
+    let (config, _) = config::parse(&text).ok()?;
+    Some((config, text))
+}
+
+impl LogPaths {
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which log a path is of, and its id.
+    fn identify(&self, index: usize, store: &dyn Store) -> Result<PathId, String> {
+        match path::read(store, self.log)? {
+            Some(id) => Ok(id),
+            None if index == 0
+                && (store.open(config::FILE).is_ok() || store.list(files::DIRECTORIES[0]).is_ok()) =>
+            {
+                Ok(PathId::first_of(self.log))
+            }
+            None => match store.list("") {
+                Err(error) => Err(error.to_string()),
+                Ok(_) if index == 0 => Err("there is no log in it".to_owned()),
+                Ok(_) => Err(format!(
+                    "it has no file `{}`, which says that it is a path of this log: is the disk mounted?",
+                    files::PATH
+                )),
+            },
+        }
+    }
+
+    /// What a checkpoint says that the log's key signed.
+    fn head(&self, note: &[u8]) -> Option<TreeHead> {
+        let checkpoint = open_checkpoint(note, &self.key).ok()?;
+        Some(TreeHead { size: checkpoint.size, root: checkpoint.root })
+    }
+
+    /// Looks which paths there are, and how far the log has come on each. The one that has come furthest is the one in use.
+    fn look(&self) {
+        let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
+        let found = stores.iter().enumerate().map(|(index, store)| {
+            let id = self.identify(index, &**store);
+            let note = read_note(&**store).ok().flatten().filter(|_| id.is_ok());
+            (id, note)
+        });
+        let found = found.collect::<Vec<_>>();
+        let mut state = self.change();
+        let State { paths, known, .. } = &mut *state;
+        for ((index, path), (id, note)) in paths.iter_mut().enumerate().zip(found) {
+            path.head = note.as_deref().and_then(|note| self.head(note));
+            path.used |= path.head.is_some();
+            path.note = note;
+            match id {
+                Ok(id) => (path.id, path.absent) = (Some(id), None),
+                Err(why) => {
+                    let place = path.store.describe("");
+                    let remembered = known.iter().find(|known| known.place == place).map(|known| known.id);
+                    let first = (index == 0).then_some(PathId::first_of(self.log));
+                    (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why));
+                }
+            }
+        }
+        let furthest = order(&state.paths).next().unwrap_or(0);
+        state.current = furthest;
+        state.published = state.paths[furthest].note.clone();
+        state.paths[furthest].used = true;
+        if let Some((_, text)) = configuration(&*state.paths[furthest].store) {
+            state.config = text;
+        }
+    }
+
+    /// That the paths that somebody named by hand are there: all but the log's own directory and those that the key directory names.
+    fn require(&self, named: usize) -> Result<()> {
+        let state = self.state();
+        let absent = |path: &OnePath| {
+            let why = path.absent.as_ref()?;
+            Some(Error::unavailable(format!("{} is no path of this log: {why}", path.store.describe(""))))
+        };
+        state.paths.iter().skip(1 + named).find_map(absent).map_or(Ok(()), Err)
+    }
+
+    /// Leaves out what was named twice, by whatever names.
+    fn drop_duplicates(&self) {
+        let mut state = self.change();
+        let mut index = 0;
+        while index < state.paths.len() {
+            let (before, rest) = state.paths.split_at(index);
+            let is_known = rest[0].absent.is_none()
+                && before.iter().any(|path| path.absent.is_none() && path.id == rest[0].id);
+            if !is_known {
+                index += 1;
+                continue;
+            }
+            state.paths.remove(index);
+            if state.current >= index {
+                state.current = order(&state.paths).next().unwrap_or(0);
+            }
+        }
+    }
+
+    /// Says something of a path, once.
+    fn tell(&self, index: usize, what: String) {
+        let mut state = self.change();
+        let path = &mut state.paths[index];
+        if path.told.as_ref() == Some(&what) {
+            return;
+        }
+        path.told = Some(what.clone());
+        drop(state);
+        if let Some(tell) = &self.tell {
+            tell(&what);
+        }
+    }
+
+    /// The stores in the order in which a file is looked for, each with whether it failed.
+    fn readable(&self) -> Vec<(Arc<dyn Store>, bool)> {
+        let state = self.state();
+        let current = std::iter::once(state.current);
+        let others = order(&state.paths).filter(|&index| index != state.current);
+        let paths = current.chain(others).map(|index| &state.paths[index]);
+        paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
+    }
+
+    /// The store that takes what is written.
+    fn in_use(&self) -> Arc<dyn Store> {
+        let state = self.state();
+        state.paths[state.current].store.clone()
+    }
+}
+
+/// The paths from the one on which the log has come furthest to the others; those that are not there come last.
+fn order(paths: &[OnePath]) -> impl Iterator<Item = usize> + use<> {
+    let mut order = (0..paths.len()).collect::<Vec<_>>();
+    order.sort_by_key(|&index| {
+        let path = &paths[index];
+        (path.absent.is_some(), Reverse(path.head.map(|head| head.size)))
+    });
+    order.into_iter()
+}
+
+impl fmt::Debug for LogPaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        let places = state.paths.iter().map(|path| path.store.describe("")).collect::<Vec<_>>();
+        f.debug_struct("LogPaths").field("places", &places).field("turn", &state.turn).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,207 @@
+//! The paths of a log as one store.
+
+use super::{LogPaths, State};
+use crate::format::{config, files};
+use bulla_store::{FileSystem, Item, Lock, Paths, Store, StoreFile};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+
+impl LogPaths {
+    /// What the first path gives that has it. What one that has failed does not give back is looked for elsewhere; what another does
+    /// not give back is an error, since what lies elsewhere may be older.
+    fn first<T>(&self, open: impl Fn(&dyn Store) -> io::Result<T>) -> io::Result<T> {
+        let mut missing = None;
+        for (store, failed) in self.readable() {
+            match open(&*store) {
+                Err(error) if failed || error.kind() == io::ErrorKind::NotFound => {
+                    // That one failed tells more than that the others have it not.
+                    if missing.is_none() || error.kind() != io::ErrorKind::NotFound {
+                        missing = Some(error);
+                    }
+                }
+                opened => return opened,
+            }
+        }
+        Err(missing.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    }
+
+    /// Does something on every path. That it fails on another than the one in use is no error: a path that failed may not even give
+    /// back what it has.
+    fn everywhere(&self, work: impl Fn(&dyn Store) -> io::Result<()>) -> io::Result<()> {
+        let mut stores = self.readable().into_iter().map(|(store, _)| store);
+        let mut done =
+            stores.next().map_or_else(|| Err(io::ErrorKind::NotFound.into()), |store| work(&*store));
+        for store in stores {
+            let is_missing = done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            if work(&*store).is_ok() && is_missing {
+                done = Ok(());
+            }
+        }
+        done
+    }
+}
+
+/// The lock of whoever changes the configuration, on every path.
+#[derive(Debug)]
+struct Locks(Vec<Arc<dyn Lock>>);
+
+impl Lock for Locks {
+    fn is_in_place(&self) -> io::Result<bool> {
+        self.0.iter().try_fold(true, |all, lock| Ok(all && lock.is_in_place()?))
+    }
+}
+
+/// The writer's lock. It is held on every path that could be locked; in its place is what is written to.
+struct WritersLock(Arc<RwLock<State>>);
+
+impl Lock for WritersLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let lock = state.paths[state.current].lock.clone();
+        drop(state);
+        lock.map_or(Ok(false), |lock| lock.is_in_place())
+    }
+}
+
+impl Drop for WritersLock {
+    fn drop(&mut self) {
+        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        state.paths.iter_mut().for_each(|path| path.lock = None);
+        state.writing = false;
+    }
+}
+
+impl fmt::Debug for WritersLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WritersLock")
+    }
+}
+
+impl Store for LogPaths {
+    fn create(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        self.in_use().create(path)
+    }
+
+    fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        self.first(|store| store.open(path))
+    }
+
+    fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        self.first(|store| store.open_write(path))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let current = self.in_use();
+        current.rename(from, to)?;
+        if to == config::FILE
+            && let Ok(text) = config::read(&*current)
+        {
+            self.change().config = text;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.everywhere(|store| store.remove(path))
+    }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<Item>> {
+        let (mut items, mut found, mut missing) = (BTreeSet::new(), false, None);
+        for (store, failed) in self.readable() {
+            match store.list(directory) {
+                Ok(listed) => (found, _) = (true, items.extend(listed)),
+                Err(error) if failed || error.kind() == io::ErrorKind::NotFound => {
+                    missing = missing.or(Some(error))
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match missing {
+            Some(error) if !found => Err(error),
+            _ => Ok(items.into_iter().collect()),
+        }
+    }
+
+    fn create_directory(&self, path: &str) -> io::Result<()> {
+        self.in_use().create_directory(path)
+    }
+
+    fn remove_directory(&self, path: &str) -> io::Result<()> {
+        self.everywhere(|store| store.remove_directory(path))
+    }
+
+    fn sync_directory(&self, path: &str) -> io::Result<()> {
+        self.in_use().sync_directory(path)
+    }
+
+    /// Takes the lock on every path that is there, so that whoever knows of one of them alone is kept out, too. One that cannot be
+    /// locked, but because somebody has it, is one that cannot be written.
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
+        let paths = self
+            .state()
+            .paths
+            .iter()
+            .map(|path| (path.store.clone(), path.absent.is_some()))
+            .collect::<Vec<_>>();
+        let mut locks = Vec::new();
+        let mut failed = None;
+        for (store, absent) in paths {
+            let own =
+                || bulla_store::require_own(&*store).map_err(|error| io::Error::other(error.to_string()));
+            let locked = if absent { None } else { Some(own().and_then(|()| store.lock(path))) };
+            locks.push(match locked {
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                Some(Err(error)) => {
+                    failed.get_or_insert(error);
+                    None
+                }
+                Some(Ok(lock)) => Some(Arc::<dyn Lock>::from(lock)),
+                None => None,
+            });
+        }
+        if let Some(error) = failed.filter(|_| locks.iter().all(Option::is_none)) {
+            return Err(error);
+        }
+        if path != files::LOCK {
+            return Ok(Box::new(Locks(locks.into_iter().flatten().collect())));
+        }
+        let mut state = self.change();
+        for (path, lock) in state.paths.iter_mut().zip(locks) {
+            path.lock = lock;
+        }
+        state.writing = true;
+        drop(state);
+        Ok(Box::new(WritersLock(self.state.clone())))
+    }
+
+    fn is_locked(&self, path: &str) -> io::Result<bool> {
+        let mut locked = Ok(false);
+        for (store, failed) in self.readable() {
+            match store.is_locked(path) {
+                Ok(true) => return Ok(true),
+                Err(error) if !failed && locked.is_ok() => locked = Err(error),
+                _ => {}
+            }
+        }
+        locked
+    }
+
+    fn directory(&self) -> Option<&FileSystem> {
+        self.first.directory()
+    }
+
+    fn paths(&self) -> Option<&dyn Paths> {
+        Some(self)
+    }
+
+    fn describe(&self, path: &str) -> String {
+        if path.is_empty() {
+            return self.first.describe(path);
+        }
+        let has = |(store, _): &(Arc<dyn Store>, bool)| store.open(path).is_ok() || store.list(path).is_ok();
+        let found = self.readable().into_iter().find(has);
+        found.map_or_else(|| self.in_use().describe(path), |(store, _)| store.describe(path))
+    }
+}

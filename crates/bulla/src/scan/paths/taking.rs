@@ -1,0 +1,292 @@
+//! Which path takes what is written: another one where one fails, and what of that the key directory notes.
+
+use super::{LogPaths, OnePath};
+use crate::format::path::PathId;
+use crate::format::{config, files};
+use crate::keys::paths::{self as known, KnownPath};
+use crate::scan::checkpoint::read_note;
+use crate::scan::stored_tree;
+use bulla_proof::tree::TreeHead;
+use bulla_store::{Error, Lock, MissingPath, Paths, Result, Store, Switch};
+use std::sync::{Arc, PoisonError};
+
+/// A path that takes what is written from now on.
+struct Taken {
+    store: Arc<dyn Store>,
+    lock: Arc<dyn Lock>,
+    id: PathId,
+}
+
+impl LogPaths {
+    /// Makes one of the paths ready to take what is written.
+    ///
+    /// # Errors
+    /// Why it cannot, in words.
+    fn take(&self, index: usize) -> Result<Taken, String> {
+        let (store, held, known_id, note) = {
+            let path = &self.state().paths[index];
+            (path.store.clone(), path.lock.clone(), path.id, path.note.clone())
+        };
+        let is_in_place = held.as_ref().is_some_and(|lock| lock.is_in_place().unwrap_or(false));
+        let (store, held) = match held.filter(|_| is_in_place) {
+            Some(lock) => (store, Some(lock)),
+            None => {
+                // The lock of another directory, or of one that is not there any more, is of no use.
+                self.change().paths[index].lock = None;
+                let afresh =
+                    store.directory().map(|directory| Arc::new(directory.afresh()) as Arc<dyn Store>);
+                (afresh.unwrap_or(store), None)
+            }
+        };
+        let id = self.identify(index, &*store)?;
+        if let Some(known) = known_id.filter(|known| *known != id) {
+            return Err(format!("it is the path {id}, and the path {known} is expected there"));
+        }
+        let lock = match held {
+            Some(lock) => lock,
+            None => {
+                bulla_store::require_own(&*store).map_err(|error| error.to_string())?;
+                Arc::from(store.lock(files::LOCK).map_err(|error| format!("locking it: {error}"))?)
+            }
+        };
+        self.compare_again(&*store, note.as_deref())?;
+        self.note(|known| set(known, id, &store.describe(""), false)).map_err(|error| error.to_string())?;
+        self.prepare(&*store).map_err(|error| format!("writing to it: {error}"))?;
+        Ok(Taken { store, lock, id })
+    }
+
+    /// That the checkpoint of a path is the one that was there, or is of a beginning of this log.
+    fn compare_again(&self, store: &dyn Store, before: Option<&[u8]>) -> Result<(), String> {
+        let note = read_note(store).map_err(|error| error.to_string())?;
+        let Some(note) = note.filter(|note| Some(&note[..]) != before) else { return Ok(()) };
+        let head = self.head(&note).ok_or("its checkpoint is not signed by the log's key")?;
+        let published = self.state().published.clone();
+        let published =
+            published.and_then(|note| self.head(&note)).ok_or("nothing is there to compare it with")?;
+        self.compare(head, published)
+    }
+
+    /// That a tree is a beginning of another one, by the tiles.
+    fn compare(&self, head: TreeHead, with: TreeHead) -> Result<(), String> {
+        if head.size > with.size {
+            return Err(format!("its checkpoint covers {} frames, and the log has {}", head.size, with.size));
+        }
+        match stored_tree::root_at(self, with, head.size) {
+            Ok(Some(root)) if root == head.root => Ok(()),
+            Ok(Some(_)) => Err(format!("its checkpoint is of {} other frames than the log has", head.size)),
+            Ok(None) => {
+                Err("the log's tiles do not tell whether its checkpoint is of this log's beginning"
+                    .to_owned())
+            }
+            Err(error) => Err(format!("its checkpoint cannot be compared: {error}")),
+        }
+    }
+
+    /// Gives a path the log's configuration, where it has another one, and the directories of a log.
+    fn prepare(&self, store: &dyn Store) -> std::io::Result<()> {
+        let text = config::read(self).unwrap_or_else(|_| self.state().config.clone());
+        if config::read(store).is_ok_and(|found| found == text) {
+            return Ok(());
+        }
+        for directory in files::DIRECTORIES {
+            store.create_directory(directory)?;
+        }
+        bulla_store::replace(store, config::FILE, &text)
+    }
+
+    /// Changes what the key directory remembers, durably.
+    fn note(&self, change: impl FnOnce(&mut Vec<KnownPath>)) -> Result<()> {
+        let mut noted = self.state().known.clone();
+        change(&mut noted);
+        let Some(keys) = self.keys.as_ref().filter(|_| noted != self.state().known) else { return Ok(()) };
+        known::save(&**keys, &noted)?;
+        self.change().known = noted;
+        Ok(())
+    }
+}
+
+/// Notes what became of a path.
+fn set(known: &mut Vec<KnownPath>, id: PathId, place: &str, left: bool) {
+    let path = KnownPath { id, left, place: place.to_owned() };
+    match known.iter_mut().find(|known| known.id == id) {
+        Some(known) => *known = path,
+        None => known.push(path),
+    }
+}
+
+impl Paths for LogPaths {
+    fn turn(&self) -> u64 {
+        self.state().turn
+    }
+
+    fn current(&self) -> (u64, Arc<dyn Store>) {
+        let state = self.state();
+        (state.turn, state.paths[state.current].store.clone())
+    }
+
+    fn others(&self) -> usize {
+        self.state().paths.len() - 1
+    }
+
+    fn fail_over(&self, turn: u64, why: &str) -> bool {
+        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
+        let (from, count) = {
+            let mut state = self.change();
+            if state.turn != turn || !state.writing {
+                return state.turn != turn;
+            }
+            let from = state.current;
+            state.paths[from].failed = true;
+            (from, state.paths.len())
+        };
+        for index in (0..count).filter(|&index| index != from) {
+            let taken = match self.take(index) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    let place = self.state().paths[index].store.describe("");
+                    self.tell(index, format!("{place} does not take the log: {error}"));
+                    continue;
+                }
+            };
+            let mut state = self.change();
+            let before = &mut state.paths[from];
+            let (place, id) = (before.store.describe(""), before.id.unwrap_or(PathId::first_of(self.log)));
+            let to = format!("{place} failed ({why}): the log goes on in {}", taken.store.describe(""));
+            let switch = Switch { from: id.to_string(), to: taken.id.to_string(), reason: why.to_owned() };
+            state.paths[index] = OnePath {
+                id: Some(taken.id),
+                lock: Some(taken.lock),
+                used: true,
+                note: state.paths[index].note.take(),
+                head: state.paths[index].head,
+                ..OnePath::new(taken.store)
+            };
+            state.switches.push(switch);
+            (state.current, state.turn) = (index, turn + 1);
+            drop(state);
+            self.tell(from, to);
+            return true;
+        }
+        // It goes on trying.
+        self.change().paths[from].failed = false;
+        false
+    }
+
+    fn is_in_use(&self, path: &str) -> bool {
+        self.in_use().open(path).is_ok()
+    }
+
+    fn moved(&self, turn: u64) {
+        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
+        let paths = {
+            let state = self.state();
+            if state.turn != turn || !state.writing {
+                return;
+            }
+            let of = |(index, path): (usize, &OnePath)| {
+                Some((path.id.filter(|_| path.used)?, path.store.describe(""), index != state.current))
+            };
+            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
+        };
+        // Where that cannot be written down, the log asks for a path that it could go without: later calls try again.
+        let _ = self.note(|known| {
+            paths.into_iter().for_each(|(id, place, left)| set(known, id, &place, left));
+        });
+    }
+
+    fn published(&self, turn: u64, checkpoint: &[u8]) -> bool {
+        let head = self.head(checkpoint);
+        let mut state = self.change();
+        if state.turn != turn {
+            return false;
+        }
+        state.published = Some(checkpoint.to_owned());
+        let current = state.current;
+        let path = &mut state.paths[current];
+        (path.note, path.head) = (Some(checkpoint.to_owned()), head);
+        true
+    }
+
+    fn has_published(&self) -> bool {
+        let state = self.state();
+        state.published.is_some() && state.paths[state.current].note == state.published
+    }
+
+    fn spread(&self, path: &str, content: &[u8]) {
+        self.spread_file(path, content);
+    }
+
+    fn look_again(&self) {
+        if !self.state().writing {
+            self.look();
+        }
+    }
+
+    fn take_switches(&self) -> Vec<Switch> {
+        std::mem::take(&mut self.change().switches)
+    }
+
+    fn missing(&self) -> Vec<MissingPath> {
+        let state = self.state();
+        let missing = state.paths.iter().filter_map(|path| {
+            let reason = path.absent.clone()?;
+            let left = path.id.is_some_and(|id| state.known.iter().any(|known| known.id == id && known.left));
+            Some(MissingPath {
+                place: path.store.describe(""),
+                id: path.id.map(|id| id.to_string()),
+                reason,
+                left,
+            })
+        });
+        missing.collect()
+    }
+
+    fn require_all(&self) -> Result<()> {
+        // Who was at work meanwhile has left it otherwise.
+        self.look();
+        if let Some(MissingPath { place, reason, .. }) =
+            self.missing().into_iter().find(|missing| !missing.left)
+        {
+            return Err(Error::unavailable(format!(
+                "{place} is a path of the log, and is missing: {reason}. Without it a shorter log could be gone on with: bring it, or \
+                 mount it; where it is lost for good, `bulla config DIR set backup_paths PATHS` names those that are left"
+            )));
+        }
+        let heads = {
+            let state = self.state();
+            let heads = state.paths.iter().filter(|path| path.absent.is_none());
+            heads.map(|path| (path.store.describe(""), path.head, path.note.is_some())).collect::<Vec<_>>()
+        };
+        let newest = self.state().paths[self.state().current].head;
+        for (place, head, has_note) in heads {
+            let contradiction = match (head, newest) {
+                (None, _) if has_note => Err("its checkpoint is not signed by the log's key".to_owned()),
+                (Some(head), Some(newest)) => self.compare(head, newest),
+                _ => Ok(()),
+            };
+            contradiction.map_err(|why| {
+                Error::tampered(format!(
+                    "{place}, a path of the log, contradicts the others: {why}; run `bulla verify`"
+                ))
+            })?;
+        }
+        let (turn, is_locked) = {
+            let state = self.state();
+            (state.turn, state.paths[state.current].lock.is_some())
+        };
+        let current = self.in_use();
+        // Opening a log syncs its directory before anything else.
+        let failed = match current.sync_directory("") {
+            _ if !is_locked => Some("it cannot be locked".to_owned()),
+            synced => synced.err().map(|error| format!("syncing its directory: {error}")),
+        };
+        if let Some(why) = failed.filter(|why| !self.fail_over(turn, why)) {
+            return Err(Error::unavailable(format!(
+                "{}, a path of the log, cannot be written: {why}",
+                current.describe("")
+            )));
+        }
+        self.spread_what_is_missing();
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+//! A machine with several disks, and a log that may lie on all of them.
+
+use crate::crash::world::OpenWrap;
+use bulla::environment::Environment;
+use bulla::event::Event;
+use bulla::store::Store;
+use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Verify, join_paths};
+use bulla_testkit::fault::Faults;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+
+pub(super) struct World {
+    pub(super) machine: Faults,
+    environment: Environment,
+}
+
+/// An environment whose backup paths lie on this machine, below the paths' own names.
+fn environment(machine: &Faults) -> Environment {
+    let machine = machine.clone();
+    Environment {
+        key_wrap: Arc::new(OpenWrap),
+        backup_paths: Some(Arc::new(move |path| {
+            Arc::new(machine.store(path.to_str().unwrap().trim_start_matches('/'))) as Arc<dyn Store>
+        })),
+        ..Environment::default()
+    }
+}
+
+impl World {
+    /// A log with these backup paths.
+    pub(super) fn new(paths: &[&str]) -> World {
+        let machine = Faults::new();
+        let environment = environment(&machine);
+        let init = Init::default().origin("example.com/audit").recipient(RECIPIENT).erasure(false);
+        init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
+        let world = World { machine, environment };
+        if !paths.is_empty() {
+            world.configure(paths).unwrap();
+        }
+        world
+    }
+
+    /// The same after the death of the process.
+    pub(super) fn killed(&self) -> World {
+        let machine = self.machine.kill();
+        World { environment: environment(&machine), machine }
+    }
+
+    /// Waits until so many more operations were tried.
+    pub(super) fn wait_for_failures(&self, operations: u64) {
+        let until = self.machine.operations() + operations;
+        while self.machine.operations() < until {
+            std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn set(&self, name: &str, value: &str) {
+        let configure = Configure::default().set(name, value).unwrap();
+        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        configure.apply_in(stores.0, stores.1, &self.environment).unwrap();
+    }
+
+    pub(super) fn configure(&self, paths: &[&str]) -> bulla::Result<()> {
+        let configure = Configure::default().set("backup_paths", &paths.join(",")).unwrap();
+        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
+    }
+
+    /// The same after a power cut.
+    pub(super) fn after_power_cut(&self, seed: u64) -> World {
+        let machine = self.machine.crash(seed);
+        World { environment: environment(&machine), machine }
+    }
+
+    /// Opens the log without threads.
+    pub(super) fn open_stepped(&self) -> bulla::Result<Log> {
+        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        let options =
+            Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
+        Log::open_stepped(stores.0, stores.1, options, self.environment.clone())
+    }
+
+    pub(super) fn try_open(&self) -> bulla::Result<Log> {
+        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        let options =
+            Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
+        Log::open_stores(stores.0, stores.1, options, self.environment.clone())
+    }
+
+    pub(super) fn open(&self) -> Log {
+        self.try_open().unwrap()
+    }
+
+    /// Appends entries with these numbers, and waits until they are durable.
+    pub(super) fn try_append(&self, log: &Log, numbers: Range<u64>) -> bulla::Result<()> {
+        let mut producer = log.producer()?;
+        for number in numbers {
+            let location = number.to_string();
+            producer.append(&Entry::new("read", &location).payload(&[7; 100]))?;
+        }
+        producer.flush()?.durable()
+    }
+
+    pub(super) fn append(&self, log: &Log, numbers: Range<u64>) {
+        self.try_append(log, numbers).unwrap();
+    }
+
+    /// The same, each in a frame of its own.
+    pub(super) fn append_each(&self, log: &Log, numbers: Range<u64>) {
+        numbers.for_each(|number| self.append(log, number..number + 1));
+    }
+
+    /// The log with all paths that its keys name.
+    fn log(&self) -> Arc<dyn Store> {
+        let keys: Arc<dyn Store> = Arc::new(self.machine.store("audit.keys"));
+        join_paths(Arc::new(self.machine.store("audit")), Some(&keys), &[], &self.environment).unwrap()
+    }
+
+    pub(super) fn verify(&self) -> Report {
+        let seal_key = String::from_utf8(self.machine.read("audit.keys/seal.key").unwrap()).unwrap();
+        let state = self.machine.read("audit.keys/seal.state").unwrap();
+        let verify = Verify::open_store(self.log()).unwrap().seal_key(&seal_key).unwrap();
+        verify.seal_state(&state).unwrap().identity(Arc::new(OpenWrap)).run().unwrap()
+    }
+
+    fn entries_of(store: Arc<dyn Store>) -> BTreeSet<u64> {
+        let reader = Reader::open_store(store).unwrap().identity(Arc::new(OpenWrap));
+        let mut found = BTreeSet::new();
+        let add = |_, entry: &Entry<'_>| {
+            let number = std::str::from_utf8(entry.location.unwrap()).unwrap().parse().unwrap();
+            assert!(found.insert(number), "{number} is there twice");
+            Ok(())
+        };
+        reader.for_each(&Query::new(), add).unwrap();
+        found
+    }
+
+    /// That the log is sound, and has these entries.
+    pub(super) fn check_contains(&self, numbers: impl Iterator<Item = u64>) {
+        let report = self.verify();
+        assert!(report.ok, "{:#?}", report.findings);
+        let found = Self::entries_of(self.log());
+        assert!(numbers.into_iter().all(|number| found.contains(&number)), "{found:?}");
+    }
+
+    /// That the log is sound, and has the first so many entries and no others.
+    pub(super) fn check(&self, entries: u64) {
+        self.check_contains(0..entries);
+        assert_eq!(Self::entries_of(self.log()).len() as u64, entries);
+    }
+
+    /// What can be read of a damaged log.
+    pub(super) fn salvaged(&self) -> BTreeSet<u64> {
+        let mut out = Vec::new();
+        let export = Export::open_store(self.log()).unwrap().identity(Arc::new(OpenWrap)).salvage(true);
+        export.run(&mut out).unwrap();
+        let number = |line: &str| -> Option<u64> {
+            let line = serde_json::from_str::<serde_json::Value>(line).ok()?;
+            line.get("location")?.as_str()?.parse().ok()
+        };
+        String::from_utf8(out).unwrap().lines().filter_map(number).collect()
+    }
+
+    pub(super) fn entries_of_first_path(&self) -> BTreeSet<u64> {
+        Self::entries_of(Arc::new(self.machine.store("audit")))
+    }
+
+    pub(super) fn entries_with_also(&self, path: &str) -> BTreeSet<u64> {
+        let log = Arc::new(self.machine.store("audit"));
+        Self::entries_of(join_paths(log, None, &[PathBuf::from(path)], &self.environment).unwrap())
+    }
+
+    /// The paths that were replaced, and those that replaced them, as events tell.
+    pub(super) fn replaced(&self) -> Vec<(String, String)> {
+        let mut replaced = Vec::new();
+        let tell = |logged: bulla::LoggedEvent| {
+            if let Ok(Event::PathReplaced { from, to, .. }) = logged.event {
+                replaced.push((from, to));
+            }
+            Ok(())
+        };
+        Reader::open_store(self.log()).unwrap().events(tell).unwrap();
+        replaced
+    }
+
+    /// The id of a path, which the first one has from the log.
+    pub(super) fn id(&self, path: &str) -> String {
+        match self.machine.read(&format!("{path}/path")) {
+            Some(text) => String::from_utf8(text).unwrap().lines().nth(2).unwrap().to_owned(),
+            None => bulla::info_of(self.log()).unwrap().id.to_string(),
+        }
+    }
+
+    /// All that lies on a path.
+    pub(super) fn files_below(&self, path: &str) -> BTreeMap<String, Vec<u8>> {
+        let files = self.machine.files().into_iter();
+        let below =
+            files.filter_map(|file| Some((file.strip_prefix(path)?.strip_prefix('/')?.to_owned(), file)));
+        below.map(|(name, file)| (name, self.machine.read(&file).unwrap())).collect()
+    }
+
+    /// Takes all that lies on a path away.
+    pub(super) fn destroy(&self, path: &str) {
+        for name in self.files_below(path).into_keys() {
+            self.machine.remove_file(&format!("{path}/{name}"));
+        }
+        // Mount points stay, and are empty.
+        let store = self.machine.store(path);
+        ["segments", "index"].into_iter().for_each(|directory| drop(store.remove_directory(directory)));
+    }
+
+    /// Puts back what lay on a path.
+    pub(super) fn put_back(&self, path: &str, files: &BTreeMap<String, Vec<u8>>) {
+        self.destroy(path);
+        for (name, content) in files {
+            self.machine.overwrite(&format!("{path}/{name}"), content);
+        }
+    }
+}
