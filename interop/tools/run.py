@@ -8,138 +8,21 @@ target/interop-tools. Without names, all of them. It ends with 1 where one does 
 """
 
 import base64
-import contextlib
-import copy
-import hashlib
 import json
 import os
 import pathlib
-import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
+
+import witnesses
+from common import Failed, Log, bundle, expect, flipped, must, program, refused, run, say, size
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT = HERE.parent.parent / "target" / "interop-tools"
-ORIGIN = "example.com/interop"
 # A log of more frames has a full tile, and one that is not full.
 FULL = 256
-
-
-class Failed(Exception):
-    """A tool is missing, or says something else than it has to."""
-
-
-def run(arguments, **options):
-    """Runs a program: its exit code, and what it printed, standard error included."""
-    ran = subprocess.run([str(it) for it in arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False, **options)
-    return ran.returncode, ran.stdout.decode(errors="replace")
-
-
-def must(arguments, **options):
-    """What a program prints on standard output that has to succeed."""
-    ran = subprocess.run([str(it) for it in arguments], capture_output=True, timeout=600, check=False, **options)
-    if ran.returncode:
-        raise Failed(f"{' '.join(map(str, arguments))} ended with {ran.returncode}: {(ran.stdout + ran.stderr).decode(errors='replace')[-2000:]}")
-    return ran.stdout.decode()
-
-
-def refused(what, arguments):
-    """Has a program refuse something in order: with the exit code 1."""
-    code, out = run(arguments)
-    if code != 1 or not out:
-        raise Failed(f"{what} had to be refused, and {arguments[0]} ended with {code}: {out[-2000:]}")
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failed(what)
-
-
-def program(name, of):
-    found = shutil.which(name)
-    if not found:
-        raise Failed(f"{name} is missing: {of}")
-    return found
-
-
-class Log:
-    """A log of a kind, with checkpoints of the states that it went through."""
-
-    def __init__(self, bulla, place, name, *options, entries=0, frames=0):
-        self.bulla, self.directory = bulla, place / name
-        must([bulla, "init", self.directory, "--origin", ORIGIN, *options])
-        for setting, value in (("block_size", "4 KiB"), ("segment_size", "64 KiB")):
-            must([bulla, "config", self.directory, "set", setting, value])
-        self.key = json.loads(must([bulla, "info", self.directory, "--json"]))["vkey"]
-        self.checkpoints = []
-        self.entries = 0
-        self.append(1)
-        for more in (entries // 3, entries - entries // 3 - 1) if entries else ():
-            self.append(more)
-        # How many entries share a block depends on how fast they come.
-        while size(self.checkpoint()) <= frames:
-            self.append(20_000)
-
-    @property
-    def keys(self):
-        return self.directory.with_name(self.directory.name + ".keys")
-
-    def append(self, count):
-        """Appends so many entries, of which every second one is about somebody, and keeps the checkpoint."""
-        lines = []
-        for number in range(self.entries, self.entries + count):
-            entry = {"operation": "read", "location": f"place {number}", "purpose": "interop", "payload": hashlib.sha256(str(number).encode()).hexdigest()}
-            if number % 2:
-                entry["subject"] = f"user_{number % 50}"
-            lines.append(json.dumps(entry))
-        must([self.bulla, "append", self.directory], input="\n".join(lines).encode())
-        self.entries += count
-        self.checkpoints.append(self.checkpoint())
-
-    def forked(self, name):
-        """Another log with the same keys and the same beginning."""
-        fork = copy.copy(self)
-        fork.directory, fork.checkpoints = self.directory.with_name(name), list(self.checkpoints)
-        for old, new in ((self.directory, fork.directory), (self.keys, fork.keys)):
-            shutil.copytree(old, new, copy_function=shutil.copy2)
-        return fork
-
-    def checkpoint(self):
-        return (self.directory / "checkpoint").read_bytes()
-
-    def copied(self, name):
-        """Another place with the same files, to be changed."""
-        place = self.directory.with_name(name)
-        shutil.copytree(self.directory, place)
-        return place
-
-    def prove(self, name, *arguments):
-        """The file of a proof."""
-        file = self.directory.parent / f"{self.directory.name}.{name}.proof"
-        must([self.bulla, "prove", self.directory, *arguments, "-o", file])
-        return file
-
-
-def size(checkpoint):
-    return int(checkpoint.split(b"\n")[1])
-
-
-def flipped(file, at):
-    """Changes one bit of a file."""
-    content = bytearray(file.read_bytes())
-    content[at] ^= 1
-    file.chmod(0o600)
-    file.write_bytes(content)
-
-
-def bundle(directory, log):
-    """The newest bundle of commitments."""
-    return directory / f"tile/entries/{size(log.checkpoint()) // 256:03}.p/{size(log.checkpoint()) % 256}"
 
 
 # The tools. Each yields, in a line, what it was found to say.
@@ -207,94 +90,6 @@ def tlog_scales(bulla, place):
             raise Failed(f"a changed bit in {file.relative_to(changed)} was not found")
     whole(changed)
     yield f"{leaves} leaves and {len(log.checkpoints)} states hold; a changed bit in a bundle, a tile and the checkpoint is refused"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-@contextlib.contextmanager
-def witness(folder, key, origin=ORIGIN):
-    """aics-witness at work, as a process, for a log: its address, and the line by which others know it."""
-    folder.mkdir()
-    command, config = [sys.executable, "-m", "aics_witness"], ["--config", folder / "witness.json"]
-    port = free_port()
-    vkey = must([*command, "init", *config, "--name", "witness.example/interop", "--listen", f"127.0.0.1:{port}"]).strip()
-    must([*command, "add-log", *config, "--origin", origin, "--vkey", key])
-    with open(folder / "output", "wb") as output:
-        process = subprocess.Popen([*command, "serve", *map(str, config)], stdout=output, stderr=output)
-    try:
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                break
-            if process.poll() is not None:
-                raise Failed(f"aics-witness ended: {(folder / 'output').read_text()}")
-            time.sleep(0.02)
-        yield f"http://127.0.0.1:{port}", vkey
-    finally:
-        process.kill()
-        process.wait()
-
-
-def submit(url, old, proof, checkpoint):
-    """What a witness answers: the status, and the body."""
-    body = "".join([f"old {old}\n", *(f"{line}\n" for line in proof), "\n"]).encode() + checkpoint
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url + "/add-checkpoint", data=body, method="POST"), timeout=20) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()
-
-
-def growth(log, old):
-    """The hashes by which `bulla prove` shows that the tree of an older checkpoint grew to the newest."""
-    older = log.directory.parent / "older.checkpoint"
-    older.write_bytes(old)
-    head = log.prove("growth", "--consistency", older).read_text().split("\n\n")[0]
-    return head.split("\n")[2:]
-
-
-def aics_witness(bulla, place):
-    """aics-witness: a witness that cosigns each state with Bulla's own proofs of growth, and no other history."""
-    from tlog_scales.signing import Vkey
-    from tlog_scales.tlog import Checkpoint
-
-    if sys.version_info < (3, 12):
-        say(f"aics-witness says that it is for Python 3.12 and newer, and runs here on {sys.version.split()[0]}")
-    log = Log(bulla, place, "aics-witness")
-    fork = log.forked("aics-witness.fork")
-    # Another history of the same length, which the same key signs: an entry by itself is a block, whenever it comes.
-    for history in (log, fork):
-        for _ in range(3):
-            history.append(1)
-    first, last = log.checkpoints[0], log.checkpoints[-1]
-    with witness(place / "witness", log.key) as (url, vkey):
-
-        def cosigned(answer, checkpoint):
-            status, body = answer
-            expect(status == 200, f"the witness answered {status}: {body!r}")
-            # By the one tool's words it is signed by the other.
-            Checkpoint.from_text((checkpoint + body).decode()).verify(Vkey.from_string(vkey))
-
-        cosigned(submit(url, 0, [], first), first)
-        status, body = submit(url, 0, [], last)
-        expect((status, body) == (409, f"{size(first)}\n".encode()), f"409 with the witness's size was expected, and not {status}: {body!r}")
-        proof = growth(log, first)
-        expect(proof, "the proof must have a hash that can be changed")
-        wrong = [base64.b64encode(hashlib.sha256(b"another").digest()).decode(), *proof[1:]]
-        status, body = submit(url, size(first), wrong, last)
-        expect(status == 422, f"a proof with another hash was answered with {status}: {body!r}")
-        cosigned(submit(url, size(first), proof, last), last)
-        other = fork.checkpoint()
-        expect(size(other) == size(last), "both histories must be of one length")
-        status, body = submit(url, size(last), [], other)
-        expect(status == 422, f"another history was answered with {status}: {body!r}")
-        forged = last.replace(b"\n" + str(size(last)).encode() + b"\n", b"\n" + str(size(last) + 1).encode() + b"\n", 1)
-        status, body = submit(url, size(last), [], forged)
-        expect(status == 403, f"a checkpoint that was changed was answered with {status}: {body!r}")
-    yield f"cosigns two states, the second by Bulla's proof of growth, and no second history of the same key; answers 409, 422 and 403 where it has to"
 
 
 def go(*packages):
@@ -371,11 +166,7 @@ def fsck(bulla, place):
     yield f"a log of {size(log.checkpoint())} frames holds; a changed bit in a bundle, in tiles of both levels and in the checkpoint is found"
 
 
-TOOLS = {tool.__name__: tool for tool in (age, tlog_scales, aics_witness, recompute, fsck)}
-
-
-def say(text):
-    print(f"interop: {text}", flush=True)
+TOOLS = {tool.__name__: tool for tool in (age, tlog_scales, *witnesses.TOOLS, recompute, fsck)}
 
 
 def main(bulla, *names):

@@ -30,5 +30,9 @@ fn both_readers_refuse_the_same_of_what_is_changed_at_random() {
 /// Those that take seconds; `make interop-tools` has all of them.
 #[test]
 fn other_peoples_tools_take_logs_as_they_are_and_no_others() {
-    run("tools/run.py", &[env!("CARGO_BIN_EXE_bulla"), "age", "tlog_scales", "aics_witness"]);
+    let command = env!("CARGO_BIN_EXE_bulla");
+    run(
+        "tools/run.py",
+        &[command, "age", "tlog_scales", "aics_witness", "ml_dsa", "witness_policy", "witness_client"],
+    );
 }
