@@ -1,13 +1,13 @@
 //! `bulla anchor`.
 
 use crate::exit::{Exit, Failure};
-use crate::log_paths::{LogPaths, error_in};
+use crate::log_paths::{Also, LogPaths, error_in};
 use crate::new_file;
 use crate::output::{on_line, print_json};
 use crate::verify::parse_key;
 use bulla::keys::{files, signing::SigningKey};
 use bulla::proof::{Anchor as Anchored, Envelope, ProofError};
-use bulla::store::{FileSystem, read_small};
+use bulla::store::read_small;
 use bulla::{Hash, Reader, VerifierKey};
 use bulla_http::{Address, Client, ErrorKind, Options, Roots};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,9 @@ Examples:
 pub(crate) struct Anchor {
     #[command(flatten)]
     place: LogPaths,
+
+    #[command(flatten)]
+    also: Also,
 
     /// Where the Rekor is: https, or http of this machine by its number
     #[arg(long, value_name = "URL", requires = "output", required_unless_present = "check")]
@@ -65,11 +68,12 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    pub(crate) fn run(self) -> Result<Exit, Failure> {
+    pub(crate) fn run(mut self) -> Result<Exit, Failure> {
+        self.place.and(&self.also);
         let rekor_key = self.rekor_key.as_deref().map(parse_key("--rekor-key")).transpose()?;
         let rekor_key = rekor_key.ok_or_else(|| Failure::usage("name Rekor's own key with --rekor-key"))?;
-        let mut reader = Reader::open(self.place.directory())?;
-        let mut log_key = bulla::info(self.place.directory())?.vkey;
+        let mut reader = Reader::open_store(self.place.log()?)?;
+        let mut log_key = bulla::info_of(self.place.log()?)?.vkey;
         if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             log_key = key.clone();
             reader = reader.key(key);
@@ -116,8 +120,7 @@ impl Anchor {
             let message = format!("{} is another key than the log's, {log_key}", secret.path.display());
             return Err(Failure::new(Exit::Refused, message));
         }
-        let store = FileSystem::new(self.place.directory());
-        let note = read_small(&store, "checkpoint", 1 << 20)?;
+        let note = read_small(&*self.place.log()?, "checkpoint", 1 << 20)?;
         bulla::open_checkpoint(&note, log_key)
             .map_err(|error| Failure::new(Exit::Violation, format!("the log's checkpoint: {error}")))?;
         let envelope = Envelope::sign(&note, |bytes| signing.sign(bytes));

@@ -62,6 +62,13 @@ pub(crate) struct Also {
     also: Vec<PathBuf>,
 }
 
+impl Also {
+    /// The paths that were named.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.also
+    }
+}
+
 impl LogPaths {
     /// Of a log that a file names.
     #[cfg(feature = "proxy")]

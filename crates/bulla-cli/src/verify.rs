@@ -52,7 +52,7 @@ pub(crate) struct Verify {
     #[command(flatten)]
     erasure_keys: ErasureKeys,
 
-    /// The seal key, to check every seal [default: seal.key of the key directory]
+    /// The seal key, to check every seal [default: seal.key of the keys]
     #[arg(long, value_name = "FILE")]
     seal_key: Option<PathBuf>,
 

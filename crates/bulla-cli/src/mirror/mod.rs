@@ -11,13 +11,14 @@ mod told;
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::log_paths::inside;
+use crate::log_paths::{Also, inside};
 use crate::verify::parse_key;
-use bulla::store::FileSystem;
+use bulla::store::{FileSystem, Store};
 use bulla::{ErrorKind, VerifierKey, mirror};
 use destination::Destination;
 use far_side::FarSide;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use told::Teller;
 
@@ -53,6 +54,9 @@ pub(crate) struct Mirror {
     #[arg(value_name = "DEST", required_unless_present = "receive")]
     destination: Option<String>,
 
+    #[command(flatten)]
+    also: Also,
+
     /// End once what is there now has arrived
     #[arg(long)]
     once: bool,
@@ -74,7 +78,7 @@ pub(crate) struct Mirror {
     json: bool,
 
     /// Be that other side, on standard input and output: what ssh runs
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["directory", "destination", "once", "json"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["directory", "destination", "also", "once", "json"])]
     receive: Option<PathBuf>,
 }
 
@@ -89,7 +93,7 @@ impl Mirror {
             return Err(Failure::usage("name the log's directory, and where its copy is to lie"));
         };
         let parsed = Destination::parse(destination)?;
-        bulla::config::load_of_log(&FileSystem::new(directory))?;
+        bulla::config::load_of_log(&*self.source(directory)?)?;
         if let Destination::Here(path) = &parsed {
             refuse_inside(directory, path)?;
         }
@@ -118,6 +122,11 @@ impl Mirror {
         }
     }
 
+    /// The log, with all its paths.
+    fn source(&self, directory: &Path) -> bulla::Result<Arc<dyn Store>> {
+        bulla::open_log(directory, Some(&bulla::default_keys(directory)), self.also.paths())
+    }
+
     /// Follows the log until something fails, or until all has arrived that is there, where that is asked for.
     fn follow(
         &self,
@@ -126,9 +135,11 @@ impl Mirror {
         key: Option<&VerifierKey>,
         teller: &mut Teller,
     ) -> bulla::Result<()> {
+        let source = self.source(directory)?;
         match destination {
             Destination::Here(path) => {
-                let mut mirror = mirror::Mirror::open(directory, path, key.cloned())?;
+                let destination = Arc::new(FileSystem::new(path));
+                let mut mirror = mirror::Mirror::open_stores(source, destination, key.cloned())?;
                 teller.tell(&mirror.shipped());
                 loop {
                     let shipped = mirror.poll(|shipped| teller.tell(shipped))?;
@@ -149,7 +160,7 @@ impl Mirror {
                 let mut sending =
                     mirror::wire::Sending { once: self.once, key, wait: &mut wait, told: &mut told };
                 let (input, output) = far_side.line();
-                let served = mirror::wire::serve(&FileSystem::new(directory), input, output, &mut sending);
+                let served = mirror::wire::serve(&*source, input, output, &mut sending);
                 far_side.end(served)
             }
         }

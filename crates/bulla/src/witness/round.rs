@@ -165,15 +165,13 @@ impl Witnessing {
                 let pause = standing.pause.map_or(longest, |(pause, _)| (pause * 2).min(LONGEST_PAUSE));
                 standing.pause =
                     Some((pause, now.saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX))));
-                if standing.refusal.as_ref() != Some(&refusal) {
-                    let name = &standing.witness.name;
-                    let first = standing.refusal.is_none() || refusal.other_tree;
-                    taken.told = first.then(|| {
-                        format!(
-                            "the witness `{name}` ({}) does not cosign: {}",
-                            standing.witness.address, refusal.why
-                        )
-                    });
+                let told = |before: &Refusal| before.other_tree || !refusal.other_tree;
+                if !standing.refusal.as_ref().is_some_and(told) {
+                    let AskedWitness { name, .. } = &*standing.witness;
+                    taken.told = Some(format!(
+                        "the witness `{name}` ({}) does not cosign: {}",
+                        standing.witness.address, refusal.why
+                    ));
                 }
                 standing.refusal = Some(refusal);
                 taken

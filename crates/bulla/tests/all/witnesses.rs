@@ -1,7 +1,7 @@
 //! Logs and their witnesses: real ones, over the network of this machine, and servers that pretend to be some.
 
 use bulla::environment::Environment;
-use bulla::{Entry, Init, Log, Options};
+use bulla::{Configure, Entry, FindingKind, Init, Log, Options, Verify};
 use bulla_crypto::environment::{SystemClock, SystemRandom};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::cosignature::CosignerKey;
@@ -110,6 +110,36 @@ fn witnessed(place: &Path, name: &str, policy: &str) -> Option<u64> {
     let note = SignedNote::parse(&bytes).unwrap();
     let judgement = policy.parse::<Policy>().unwrap().judge(&note).unwrap();
     judgement.is_met().then(|| Checkpoint::parse(note.text).unwrap().size)
+}
+
+#[test]
+fn where_another_path_takes_the_log_its_witnesses_cosign_what_is_published_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (place, backup) = (folder.path().join("audit"), folder.path().join("backup"));
+    let one = Witnessing::begin("w.example/1", CosignatureAlgorithm::Ed25519);
+    let address = free();
+    let text = policy(&[("one", &one.key, address)], "all");
+    let key = init(&place, &text);
+    let _serving = one.serve(&[&key], address);
+    let paths = Configure::default().set("backup_paths", backup.to_str().unwrap()).unwrap();
+    paths.apply(&place).unwrap();
+    let keys = bulla::default_keys(&place);
+    let log = Log::open(&place, options()).unwrap();
+    append(&log, 10);
+    wait("a cosigned checkpoint", || witnessed(&place, "checkpoint.witnessed", &text).is_some());
+    assert_eq!(witnessed(&backup, "checkpoint.witnessed", &text), None);
+    std::fs::rename(&place, folder.path().join("moved")).unwrap();
+    append(&log, 10);
+    log.close().unwrap();
+    let kept = format!("cosigned/{:08x}", one.key.key_id());
+    let all = ["checkpoint", "checkpoint.witnessed", &kept].map(|name| witnessed(&backup, name, &text));
+    assert!(all[0].is_some() && all.iter().all(|size| *size == all[0]), "{all:?}");
+    // With the first directory back, all of the log is witnessed.
+    std::fs::rename(folder.path().join("moved"), &place).unwrap();
+    let whole = bulla::open_log(&place, Some(&keys), &[]).unwrap();
+    let report = Verify::open_store(whole).unwrap().policy(text.parse().unwrap()).run().unwrap();
+    assert!(report.ok, "{:#?}", report.findings);
+    assert!(!report.findings.iter().any(|finding| finding.kind == FindingKind::UnwitnessedTail));
 }
 
 #[test]

@@ -125,6 +125,9 @@ fn digest(source: &dyn Store) -> Hash {
 fn wait(source: &dyn Store, known: Hash, time: Duration, pause: &mut dyn FnMut(Duration) -> bool) -> Hash {
     let mut waited = Duration::ZERO;
     loop {
+        if let Some(paths) = source.paths() {
+            paths.look_again();
+        }
         let now = digest(source);
         if now != known || waited >= time || !pause(PAUSE) {
             return now;

@@ -115,7 +115,7 @@ impl World {
     }
 
     /// The log with all paths that its keys name.
-    fn log(&self) -> Arc<dyn Store> {
+    pub(super) fn log(&self) -> Arc<dyn Store> {
         let keys: Arc<dyn Store> = Arc::new(self.machine.store("audit.keys"));
         join_paths(Arc::new(self.machine.store("audit")), Some(&keys), &[], &self.environment).unwrap()
     }
