@@ -23,12 +23,12 @@ pub(crate) struct Filter {
     #[command(flatten)]
     times: Times,
 
-    /// With these numbers, both ends included; either may be left out
+    /// With these numbers, both ends included, either left out; or --entry N
     #[arg(long, value_name = "FIRST..LAST", value_parser = parse_entries)]
     entries: Option<Numbers>,
 
     /// With this number
-    #[arg(long, value_name = "N", conflicts_with = "entries")]
+    #[arg(long, value_name = "N", conflicts_with = "entries", hide = true)]
     entry: Option<u64>,
 }
 
