@@ -14,6 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -273,22 +274,24 @@ fn stopping_waits_for_nobody_who_goes_on_to_send() {
         let framed = [&u32::try_from(batch.len()).unwrap().to_le_bytes()[..], &batch].concat();
         while writing.0.write_all(&framed).is_ok() {}
     });
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let counted = acknowledged.clone();
     let reading = std::thread::spawn(move || {
-        let mut acknowledged = 0;
         while let Some(answer) = client.receive() {
-            acknowledged += answer["accepted"].as_u64().unwrap();
+            counted.fetch_add(answer["accepted"].as_u64().unwrap(), SeqCst);
         }
-        acknowledged
     });
     let throwing = std::thread::spawn(move || while datagrams.send(&lines(0..1)).is_ok() {});
-    while world.durable() < 1000 {
+    // Both are under way then.
+    while world.durable() < 1000 || acknowledged.load(SeqCst) == 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
     let counts = world.stop();
     sending.join().unwrap();
     throwing.join().unwrap();
-    let acknowledged = reading.join().unwrap();
-    assert!(acknowledged > 0 && acknowledged <= counts.accepted, "{acknowledged} of {counts:?}");
+    reading.join().unwrap();
+    let acknowledged = acknowledged.load(SeqCst);
+    assert!(acknowledged <= counts.accepted, "{acknowledged} of {counts:?}");
     assert_eq!(world.locations().len() as u64, counts.accepted);
 }
 
