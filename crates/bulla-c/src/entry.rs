@@ -321,15 +321,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_ascii_is() {
+    fn what_is_taken_unchecked_is_what_a_check_takes() {
         for count in 0..=40 {
-            let mut bytes = vec![b'x'; count];
-            assert_eq!(is_short_ascii(&bytes), count <= 32);
-            for at in 0..count {
-                bytes[at] = 0xc3;
-                assert!(!is_short_ascii(&bytes), "{at} of {count}");
-                bytes[at] = 0x7f;
+            for at in 0..count.max(1) {
+                for byte in 0..=u8::MAX {
+                    let mut bytes = vec![b'x'; count];
+                    bytes.iter_mut().skip(at).take(1).for_each(|it| *it = byte);
+                    assert_eq!(is_short_ascii(&bytes), bytes.is_ascii() && count <= 32, "{at} of {bytes:?}");
+                    // SAFETY: what it points to lives on.
+                    let text = unsafe { bulla_bytes::of(Some(&bytes)).text("x") };
+                    assert_eq!(text.ok(), str::from_utf8(&bytes).ok().map(Some), "{at} of {bytes:?}");
+                }
             }
+        }
+        // Characters of several bytes, at every place of short and long texts.
+        for text in
+            ["é", "€", "𝄞"].iter().flat_map(|it| (0..40).map(move |at| format!("{0:1$}{it}{0:1$}", "", at)))
+        {
+            // SAFETY: as above.
+            let taken = unsafe { bulla_bytes::of(Some(text.as_bytes())).text("x") };
+            assert!(taken.is_ok_and(|it| it == Some(&text)));
         }
     }
 

@@ -64,8 +64,9 @@ struct Kept<T> {
     thing: Option<T>,
 }
 
-/// A place that is locked as long as this lives.
-struct Locked<'a, T>(&'a Place<T>);
+/// A place that is locked as long as this lives. It goes between threads, and is shared by them, as what is kept is: a reference to a
+/// place alone would let threads share what only one at a time may have.
+struct Locked<'a, T>(&'a Place<T>, PhantomData<&'a mut Kept<T>>);
 
 impl<T> Deref for Locked<'_, T> {
     type Target = Kept<T>;
@@ -123,7 +124,7 @@ impl<T> Place<T> {
     #[inline]
     fn try_lock(&self) -> Option<Locked<'_, T>> {
         let locked = self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        locked.is_ok().then(|| Locked(self))
+        locked.is_ok().then(|| Locked(self, PhantomData))
     }
 }
 

@@ -24,6 +24,7 @@ struct Closers {
 /// Those of the process that asked last; null before anybody did.
 static CLOSERS: AtomicPtr<Closers> = AtomicPtr::new(ptr::null_mut());
 
+// SAFETY: `atexit` is declared as POSIX has it. It may be called at any time, and keeps nothing but the function.
 unsafe extern "C" {
     /// Has the C library call a function when the process exits: when `main` returns, and by `exit`. 0, or it has no memory for that.
     safe fn atexit(call: extern "C" fn()) -> c_int;
