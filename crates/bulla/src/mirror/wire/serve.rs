@@ -41,7 +41,8 @@ pub fn serve(
 ) -> Result<()> {
     let failed = |error| Error::io("the line to the receiver", error);
     let key = sending.key.map(ToString::to_string).unwrap_or_default();
-    Answer::Hello { version: VERSION, once: sending.once, key }.write(output).map_err(failed)?;
+    let hello = Answer::Hello { version: VERSION, once: sending.once, key };
+    hello.write(output).or_else(ended).map_err(failed)?;
     let mut open = None::<(String, Box<dyn StoreFile>)>;
     loop {
         let answer = match Request::read(input).map_err(failed)? {
@@ -69,8 +70,13 @@ pub fn serve(
         };
         let answer =
             answer.unwrap_or_else(|error| Answer::Failed { kind: error.kind(), message: error.to_string() });
-        answer.write(output).map_err(failed)?;
+        answer.write(output).or_else(ended).map_err(failed)?;
     }
+}
+
+/// A receiver that has ended takes nothing more. What it said before that tells why, so it is read on.
+fn ended(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }
 
 /// Whether a path is one of what a mirror has.
@@ -139,6 +145,7 @@ fn wait(source: &dyn Store, known: Hash, time: Duration, pause: &mut dyn FnMut(D
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bulla_store::ErrorKind;
 
     #[test]
     fn nothing_is_given_out_but_what_a_mirror_has() {
@@ -166,6 +173,37 @@ mod tests {
             "checkpoint/",
         ] {
             assert!(!is_of_log(path), "{path}");
+        }
+    }
+    /// The end of a line whose receiver has ended.
+    struct Ended;
+
+    impl Write for Ended {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_receiver_said_before_it_ended_is_told() {
+        let failed = Request::Failed { kind: ErrorKind::Locked, message: "two of them".to_owned() };
+        let mut refusal = Vec::new();
+        failed.write(&mut refusal).unwrap();
+        let source = bulla_store::FileSystem::new(std::env::temp_dir());
+        for (said, kind, why) in [
+            (&b"Welcome to this host\n"[..], ErrorKind::Unavailable, "a shell that prints something"),
+            (&refusal, ErrorKind::Locked, "the receiver: two of them"),
+            (b"", ErrorKind::Unavailable, "the connection was closed"),
+        ] {
+            let mut sending =
+                Sending { once: true, key: None, wait: &mut |_| true, told: &mut |_| unreachable!() };
+            let error = serve(&source, &mut &*said, &mut Ended, &mut sending).unwrap_err();
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().contains(why), "{error}");
         }
     }
 }
