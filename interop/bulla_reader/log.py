@@ -166,7 +166,7 @@ def judge_cose(log: Log, read: Union[None, Refused, tuple[cose.Head, bytes]]) ->
 
 def signed_beside(key: policies.Cosigner, checkpoint: notes.Checkpoint) -> bool:
     try:
-        return key.time(checkpoint) is not None
+        return key.time(checkpoint) == 0
     except Refused:
         return False
 

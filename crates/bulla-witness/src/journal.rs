@@ -1,11 +1,13 @@
 //! What a witness tells its operator of requests that it refuses: anybody may send these, as often as they like, so each kind of refusal is
 //! told of a log once in [`AGAIN`], with how many there were since.
 
-use crate::witness::Tell;
 use bulla_crypto::environment::Clock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Is told in one line what an operator wants to know.
+pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How long the same is not told again of a log.
 const AGAIN: Duration = Duration::from_secs(600);

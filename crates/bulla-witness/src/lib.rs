@@ -23,4 +23,5 @@ pub mod server;
 mod witness;
 
 pub use answer::{Answer, SIZE_TYPE};
-pub use witness::{MOST_LOGS, Tell, Witness};
+pub use journal::Tell;
+pub use witness::{MOST_LOGS, Witness};

@@ -1,7 +1,7 @@
 //! The witness itself, without a network.
 
 use crate::answer::Answer;
-use crate::journal::{Journal, Refused, shown};
+use crate::journal::{Journal, Refused, Tell, shown};
 use crate::kept::{self, KEY, Kept, Seen};
 use crate::key::WitnessKey;
 use crate::request::Request;
@@ -23,9 +23,6 @@ pub const MOST_LOGS: usize = 1000;
 const LOCK: &str = "LOCK";
 /// The longest key file, in bytes.
 const MOST_KEY: u64 = 4096;
-
-/// Is told in one line what an operator wants to know.
-pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The keys of each log, by its origin.
 type Logs = BTreeMap<String, Vec<LogKey>>;
