@@ -178,6 +178,11 @@ fn another_history_than_the_one_that_was_witnessed_is_found() {
     copy(&earlier, &world.directory);
     fs::write(world.path(KEPT), &kept).unwrap();
     assert_eq!(violations(&world.verify(&world.policy())), [FindingKind::WitnessMismatch]);
+    // With what its checkpoint was cosigned with then, too.
+    fs::write(world.path("checkpoint"), world.cosigned(&[1, 2])).unwrap();
+    assert_eq!(violations(&world.verify(&world.policy())), [FindingKind::WitnessMismatch]);
+    fs::remove_file(world.path(KEPT)).unwrap();
+    assert!(world.verify(&world.policy()).ok);
 }
 
 /// Whoever puts log and keys back to an earlier time, and leaves what was witnessed since, has a log that nobody can open for writing.
