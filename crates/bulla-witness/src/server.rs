@@ -12,7 +12,7 @@ mod tls;
 #[cfg(test)]
 use crate::Answer;
 use crate::Witness;
-use crate::witness::Tell;
+use crate::journal::Tell;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io::{self, Read};

@@ -77,7 +77,7 @@ fn converse(
             422 => {
                 return Err(Refusal::other_tree(format!(
                     "nothing shows it that the log's {size} frames begin with the {old} that it has cosigned: the log's key has signed two \
-                     histories, or the tree's files are damaged (`bulla verify` tells which)"
+                     histories; or the tree's files here are damaged, and then `bulla verify` names the one that is"
                 )));
             }
             404 => {

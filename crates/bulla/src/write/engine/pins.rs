@@ -65,7 +65,7 @@ impl PinAtHand {
         }
         let Some(path) = given.or(remembered) else { return Ok(None) };
         let pin = open(path, (log, keys), environment)?;
-        let head = match pin.read(&config.verifier_key)? {
+        let head = match pin.read(config.own_keys())? {
             PinFile::Head(head) => Some(head),
             PinFile::Foreign(why) => return Err(Error::new(ErrorKind::Refused, why)),
             PinFile::Nothing if remembered.is_some() => {
@@ -178,7 +178,7 @@ pub(crate) fn make_where_missing(
     environment: &Environment,
 ) -> Result<Option<u64>> {
     let pin = open(path, (log, keys), environment)?;
-    match pin.read(&config.verifier_key)? {
+    match pin.read(config.own_keys())? {
         PinFile::Head(_) => Ok(None),
         PinFile::Foreign(why) => Err(Error::new(ErrorKind::Refused, why)),
         PinFile::Nothing => {
