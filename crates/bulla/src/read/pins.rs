@@ -11,6 +11,7 @@ use crate::scan::pin::{Advanced, Pin, PinFile};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use crate::scan::trust::Trust;
+use crate::write::engine::pins::refuse_inside;
 use bulla_crypto::environment::{Clock, Environment, Interrupt};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tree::TreeHead;
@@ -79,9 +80,10 @@ impl Pins {
     /// Reads the pins, with what is wrong with them as findings; `can_make` says whether it will be known whose the log is.
     ///
     /// # Errors
-    /// `Refused` where one is none, or is known to have been there and is gone; `Invalid` where one is to be made of a log of which
-    /// nobody knows whose it is; `Unavailable` where one cannot be read.
+    /// `Refused` where one is none, is known to have been there and is gone, or is to be advanced in the directory of `log`; `Invalid` where
+    /// one is to be made of a log of which nobody knows whose it is; `Unavailable` where one cannot be read.
     pub(super) fn read(
+        log: &dyn Store,
         asked: Vec<Asked>,
         pins: Option<&Arc<dyn Store>>,
         (keys, can_make): (OwnKeys<'_>, bool),
@@ -97,6 +99,9 @@ impl Pins {
         });
         let (mut read, mut findings) = (Vec::new(), Vec::new());
         for Asked { path, advances, known } in asked {
+            if advances && pins.is_none() {
+                refuse_inside(log, &path)?;
+            }
             let pin = Pin::at(&path, pins.cloned(), clock.clone());
             let head = match pin.read(keys)? {
                 PinFile::Head(head) => Some(head),

@@ -13,6 +13,7 @@ use crate::format::config::LogConfig;
 use crate::format::files;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::stored_tree;
+use bulla_proof::LogKey;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::policy::{Judgement, Policy, PolicyRefusal, WitnessState};
 use bulla_proof::tree::TreeHead;
@@ -28,7 +29,7 @@ const MOST: u64 = bulla_proof::checkpoint::MAX_NOTE as u64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust {
     /// The key that the log has to be of.
-    pub(crate) key: Option<VerifierKey>,
+    pub(crate) key: Option<LogKey>,
     pub(crate) policy: Option<Arc<Policy>>,
 }
 
@@ -63,7 +64,7 @@ impl Trust {
         let mut anchored = self.names_log();
         let name = files::CHECKPOINT;
         if let Some(key) = &self.key
-            && !(key.name() == checkpoint.origin && note.verify(key).is_ok())
+            && !(key.name() == checkpoint.origin && key.verify(note).is_ok())
         {
             refused(format!("{name} is not signed by the key that was given, {key}"));
             anchored = false;
@@ -105,6 +106,15 @@ impl Trust {
         findings: &mut Findings,
     ) -> Option<Witnessed> {
         let policy = self.policy.as_ref()?;
+        let name = files::WITNESSED;
+        let kept = kept.map(|kept| open_kept(policy, config, kept));
+        // Also where `checkpoint` is witnessed itself: it may have been put back with its cosignatures.
+        if policy.asks_for_witnesses()
+            && let Some(Ok(newer)) = &kept
+            && newer.head.size > checkpoint.size
+        {
+            return kept?.ok();
+        }
         let missing = match policy.judge(note) {
             Ok(Judgement { witnesses, unmet, time }) if unmet.is_empty() => {
                 return Some(Witnessed { head: head_of(checkpoint), witnesses, time, note: None });
@@ -120,8 +130,7 @@ impl Trust {
                 return None;
             }
         };
-        let name = files::WITNESSED;
-        let why = match kept.map(|kept| open_kept(policy, config, kept)) {
+        let why = match kept {
             Some(Ok(witnessed)) => return Some(witnessed),
             Some(Err(why)) => format!("{missing}; nor of {name}: {why}"),
             None => missing,
@@ -134,7 +143,7 @@ impl Trust {
 
 impl From<Option<&VerifierKey>> for Trust {
     fn from(key: Option<&VerifierKey>) -> Self {
-        Trust { key: key.cloned(), policy: None }
+        Trust { key: key.cloned().map(LogKey::from), policy: None }
     }
 }
 

@@ -60,13 +60,13 @@ fn append(log: &Log, entries: u64) {
     log.flush().unwrap();
 }
 
-fn witness(seed: u8) -> (SigningKey, CosignerKey) {
+pub(crate) fn witness(seed: u8) -> (SigningKey, CosignerKey) {
     let secret = SigningKey::from_bytes(&[seed; 32]);
     let key = CosignerKey::ed25519(format!("w{seed}.example"), secret.verifying_key().to_bytes()).unwrap();
     (secret, key)
 }
 
-fn cosign(note: &str, seeds: &[u8]) -> String {
+pub(crate) fn cosign(note: &str, seeds: &[u8]) -> String {
     cosign_at(note, seeds, 1_700_000_000)
 }
 
@@ -333,6 +333,11 @@ fn another_history_than_the_one_that_was_witnessed_is_found() {
     copy(&earlier, &world.directory);
     fs::write(world.path(KEPT), &kept).unwrap();
     assert_eq!(violations(&world.verify(&world.policy())), [FindingKind::WitnessMismatch]);
+    // With what its checkpoint was cosigned with then, too.
+    fs::write(world.path("checkpoint"), world.cosigned(&[1, 2])).unwrap();
+    assert_eq!(violations(&world.verify(&world.policy())), [FindingKind::WitnessMismatch]);
+    fs::remove_file(world.path(KEPT)).unwrap();
+    assert!(world.verify(&world.policy()).ok);
 }
 
 /// Whoever puts log and keys back to an earlier time, and leaves what was witnessed since, has a log that nobody can open for writing.
