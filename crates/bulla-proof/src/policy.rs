@@ -21,7 +21,7 @@ pub use judgement::{Judgement, PolicyRefusal, Unmet, WitnessState};
 use crate::checkpoint::Checkpoint;
 use crate::cosignature::CosignerKey;
 use crate::log_key::LogKey;
-use crate::note::{NoteError, SignedNote};
+use crate::note::{NoteError, SignedNote, VerifierKey};
 use std::str::FromStr;
 
 /// The longest policy, in bytes.
@@ -171,6 +171,12 @@ impl Policy {
             self.log_of_file(origin, note).map_err(PolicyRefusal::Log)?;
         }
         Ok(key)
+    }
+
+    /// Whether the logs that the file names, if it names any, have this key among them.
+    pub(crate) fn has_log(&self, key: &VerifierKey) -> bool {
+        let is_it = |log: &PolicyLog| matches!(&log.key, LogKey::Ed25519(known) if known == key);
+        self.logs.is_empty() || self.logs.iter().any(is_it)
     }
 
     fn log_of_file(&self, origin: &str, note: &SignedNote<'_>) -> Result<&LogKey, NoteError> {

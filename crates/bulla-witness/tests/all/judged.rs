@@ -183,7 +183,8 @@ fn what_is_refused_again_and_again_is_told_now_and_then() {
 #[test]
 fn logs_are_added_and_left_out_while_it_runs() {
     let (world, key) = World::begun(Ed25519);
-    let (log, added) = (Log::new(ORIGIN, 0, 9), Log::new("example.com/added", 0, 3));
+    let (log, mut added) = (Log::new(ORIGIN, 0, 9), Log::new("example.com/added", 0, 3));
+    added.key = bulla_crypto::signing::SigningKey::from_seed("example.com/added", &[5; 32]).unwrap();
     let witness = world.open(&[&log]).unwrap();
     cosigned(&witness.add_checkpoint(&log.request(0, 5)), &key, &log.note(5));
     assert_eq!(witness.add_checkpoint(&added.request(0, 3)).status, 404);
