@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths, error_in};
 use crate::new_file;
 use crate::output::{on_line, print_json};
-use crate::verify::parse_key;
+use crate::public_key::{ed25519_log_key, parse_key};
 use bulla::keys::{files, signing::SigningKey};
 use bulla::proof::{Anchor as Anchored, Envelope, ProofError};
 use bulla::store::read_small;
@@ -74,7 +74,7 @@ impl Anchor {
         let rekor_key = rekor_key.ok_or_else(|| Failure::usage("name Rekor's own key with --rekor-key"))?;
         let mut reader = Reader::open_store(self.place.log()?)?;
         let mut log_key = bulla::info_of(self.place.log()?)?.vkey;
-        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
+        if let Some(key) = ed25519_log_key(self.key.as_deref(), "an anchor is signed with the other one")? {
             log_key = key.clone();
             reader = reader.key(key);
         }
