@@ -8,6 +8,23 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Result, Store};
 use std::io;
 
+/// Replaces a file beside `checkpoint`, in a directory that may not be there yet.
+///
+/// # Errors
+/// Where it cannot be written; then the old one is there, or the new one.
+pub(crate) fn replace(store: &dyn Store, path: &str, note: &[u8]) -> io::Result<()> {
+    let directory = bulla_store::path::parent(path);
+    match bulla_store::replace(store, path, note) {
+        // That another path of the log has the directory says nothing of the one that takes what is written.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.is_empty() => {
+            store.create_directory(directory)?;
+            store.sync_directory("")?;
+            bulla_store::replace(store, path, note)
+        }
+        replaced => replaced,
+    }
+}
+
 /// A checkpoint as it was published: the whole note, and the tree that it is of.
 pub(crate) fn read_published(store: &dyn Store, config: &LogConfig) -> Result<Option<(String, TreeHead)>> {
     read(store, config, files::CHECKPOINT)

@@ -60,13 +60,13 @@ fn append(log: &Log, entries: u64) {
     log.flush().unwrap();
 }
 
-fn witness(seed: u8) -> (SigningKey, CosignerKey) {
+pub(crate) fn witness(seed: u8) -> (SigningKey, CosignerKey) {
     let secret = SigningKey::from_bytes(&[seed; 32]);
     let key = CosignerKey::ed25519(format!("w{seed}.example"), secret.verifying_key().to_bytes()).unwrap();
     (secret, key)
 }
 
-fn cosign(note: &str, seeds: &[u8]) -> String {
+pub(crate) fn cosign(note: &str, seeds: &[u8]) -> String {
     let mut note = note.to_owned();
     for seed in seeds {
         let (secret, key) = witness(*seed);
