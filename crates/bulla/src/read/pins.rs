@@ -157,12 +157,12 @@ impl Pins {
                 None | Some(AtPin::Same) => None,
                 Some(AtPin::Other) => {
                     let mut finding =
-                        Finding::new(FindingKind::PinMismatch, pin.is_other(head.size)).frame(0);
+                        Finding::new(FindingKind::PinMismatch, pin.earlier(head).is_other()).frame(0);
                     finding.last_frame = Some(head.size.saturating_sub(1));
                     Some(finding)
                 }
                 Some(AtPin::Shorter { frames }) => {
-                    let finding = Finding::new(FindingKind::PinMismatch, pin.is_ahead(head.size));
+                    let finding = Finding::new(FindingKind::PinMismatch, pin.earlier(head).is_ahead());
                     let mut finding = finding.frame(frames.min(head.size - 1));
                     finding.last_frame = Some(head.size - 1);
                     Some(finding)
