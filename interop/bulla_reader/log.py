@@ -186,7 +186,7 @@ def check_begins_with(log: Log, older: notes.Checkpoint) -> None:
 
 def signed_beside(key: policies.Cosigner, checkpoint: notes.Checkpoint) -> bool:
     try:
-        return key.time(checkpoint) is not None
+        return key.time(checkpoint) == 0
     except Refused:
         return False
 

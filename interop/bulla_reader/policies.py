@@ -122,6 +122,8 @@ class Policy:
 
     def is_met(self, checkpoint: notes.Checkpoint) -> bool:
         """Whether the quorum has cosigned a checkpoint."""
+        if any((key.kind, key.name) == (ML_DSA_44, checkpoint.origin) for key in self.witnesses.values()):
+            raise Refused("policy", "a witness must not go by the log's own name, with a key as logs sign with")
         seen = {name: key.time(checkpoint) is not None for name, key in self.witnesses.items()}
         for name, (needed, members) in self.groups.items():
             seen[name] = sum(seen[member] for member in members) >= needed
@@ -178,6 +180,7 @@ def policy(data: bytes) -> Policy:
             continue
         same = (isinstance(key, Cosigner) and key.kind == ML_DSA_44, key.public)
         need(same not in public[kind], "two logs, or two witnesses, must not have one key")
+        need(not same[0] or all(same not in keys for keys in public.values()), "a witness must not have the key of a log")
         public[kind].add(same)
     for each in (found.logs, found.witnesses, found.groups):
         need(len(each) <= MOST_OF_EACH, "must not have more than 100 of a kind")

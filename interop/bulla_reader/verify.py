@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Callable, Optional, Sequence
 
-from . import age, blocks, commitments, grants, history, index, log, notes, policies, seals, tiles, trees, vault
+from . import age, blocks, commitments, grants, history, index, log, notes, policies, seals, segments, tiles, trees, vault
 from .findings import Finding, joined
 from .hashes import sha256
 from .history import History
@@ -286,17 +286,19 @@ def check_policy(of: log.Log, policy: policies.Policy, report: Report) -> None:
     except (Refused, FileNotFoundError) as refused:
         of.find("unwitnessed", str(refused))
         return
-    if seen.size > of.size:
-        of.find("witness-mismatch", "the log ends before what its witnesses have seen")
-        return
     leaves = [of.leaf(number) for number in range(min(seen.size, len(of.commitments)))]
     known = [leaf for leaf in leaves if leaf is not None]
+    # In a copy that was made beside a writer more may be witnessed than the checkpoint covers: then the frames are there.
+    if seen.size > of.size and len(known) == of.size:
+        known += behind(of, seen.size)
+        if len(known) < seen.size:
+            of.findings.append(Finding("witness-mismatch", "the log ends before that", frame=len(known), last_frame=seen.size - 1))
     # Of a log that is damaged before that more is told.
     if len(known) == seen.size and trees.root(known) != seen.root:
         found = Finding("witness-mismatch", "the witnesses have seen other frames", frame=0, last_frame=seen.size - 1)
         of.findings.append(found)
     elif seen.size < of.size:
-        found = Finding("unwitnessed-tail", "not witnessed yet", frame=seen.size, last_frame=of.size - 1)
+        found = Finding("unwitnessed-tail", "not witnessed", frame=seen.size, last_frame=of.size - 1)
         of.findings.append(found)
     witnesses = [
         {"name": name, "cosigned": time is not None, "time": seconds_text(time) if time else None}
@@ -305,13 +307,32 @@ def check_policy(of: log.Log, policy: policies.Policy, report: Report) -> None:
     report.witnessed = {"frames": seen.size, "witnesses": witnesses}
 
 
+def behind(of: log.Log, size: int) -> list[bytes]:
+    """The leaves of the frames behind those that the checkpoint covers, up to so many, as far as they lie there."""
+    found: list[bytes] = []
+    for tail in of.tails:
+        at = tail.offset
+        while of.size + len(found) < size:
+            data = tail.segment.read(at + segments.HEAD, commitments.LENGTH)
+            head = segments.commitment(data)
+            # A segment begins with a copy of the frame of its epoch.
+            copy = head is not None and at == 0 and head.kind == commitments.EPOCH and head.frame < of.size + len(found)
+            if data is None or head is None or not copy and head.frame != of.size + len(found):
+                break
+            found += [] if copy else [trees.leaf(data)]
+            at += segments.FIXED + head.body_length + segments.SEAL
+    return found
+
+
 def kept(of: log.Log, policy: policies.Policy) -> notes.Checkpoint:
     """The checkpoint that is kept because its witnesses have cosigned it."""
     try:
         data = log.read_small(of.directory / "checkpoint.witnessed")
         found = notes.checkpoint(notes.text_of(data, "checkpoint"))
-        if found.origin != of.config.origin or not of.config.verifier.signed(found.note):
-            raise Refused("checkpoint.witnessed", "must be signed with the log's own key")
+        beside = of.config.beside
+        signed = of.config.verifier.signed(found.note) and (beside is None or log.signed_beside(beside, found))
+        if found.origin != of.config.origin or not signed:
+            raise Refused("checkpoint.witnessed", "must be signed with the log's own keys")
         if policy.logs:
             policy.check_log(found)
         if not policy.is_met(found):

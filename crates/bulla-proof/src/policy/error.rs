@@ -34,6 +34,8 @@ pub enum PolicyProblem {
     SameLog,
     /// The witness with that name has that key.
     SameWitness(String),
+    /// The witness with that name has the key of a log: its signature would count as that of somebody who has seen the log.
+    OwnWitness(String),
     /// The name is defined already, or is `none`.
     Name(String),
     /// No witness or group above has that name.
@@ -48,6 +50,8 @@ pub enum PolicyProblem {
     SecondQuorum,
     /// There is no quorum.
     NoQuorum,
+    /// It names no log, where nobody else does.
+    NoLog,
 }
 
 impl fmt::Display for PolicyError {
@@ -78,6 +82,12 @@ impl fmt::Display for PolicyProblem {
             Self::Key(error) => error.fmt(f),
             Self::SameLog => write!(f, "there is a log with the same key above"),
             Self::SameWitness(name) => write!(f, "the witness `{name}` above has the same key"),
+            Self::OwnWitness(name) => {
+                write!(
+                    f,
+                    "the witness `{name}` has the key of a log of this policy: what a log signs itself nobody else has seen"
+                )
+            }
             Self::Name(name) if name == "none" => write!(f, "`none` names no witness and no group"),
             Self::Name(name) => write!(f, "there is another `{name}` above"),
             Self::Unknown(name) => write!(f, "there is no witness or group `{name}` above"),
@@ -90,6 +100,7 @@ impl fmt::Display for PolicyProblem {
             }
             Self::TooMany => write!(f, "there are more than {MAX_OF_EACH} of its kind"),
             Self::SecondQuorum => write!(f, "there is another quorum above"),
+            Self::NoLog => write!(f, "it names no log (`log VKEY`): name the log's key there, or beside it"),
             Self::NoQuorum => write!(f, "it has no line `quorum NAME`, or `quorum none`"),
         }
     }

@@ -25,6 +25,8 @@ pub enum ProofError {
     OldCheckpoint(NoteError),
     /// The policy does not believe the checkpoint.
     Policy(PolicyRefusal),
+    /// The older checkpoint of a proof of consistency is not signed as a policy asks for.
+    OldPolicy(PolicyRefusal),
     /// The two checkpoints are of different origins.
     Origins,
     /// The line `extra` discloses nothing.
@@ -48,6 +50,8 @@ pub enum ProofError {
     Receipt(CoseError),
     /// It proves something else than entries.
     NotOfEntries,
+    /// A receipt is to be believed by a policy that asks for more than the log's Ed25519 key.
+    ReceiptPolicy,
 }
 
 /// What is wrong with a frame of a proof.
@@ -159,6 +163,7 @@ impl fmt::Display for ProofError {
             Self::Line { number, expected } => write!(f, "line {number} is not {expected}"),
             Self::Checkpoint(error) => write!(f, "the checkpoint: {error}"),
             Self::Policy(refusal) => write!(f, "the checkpoint: {refusal}"),
+            Self::OldPolicy(refusal) => write!(f, "the older checkpoint: {refusal}"),
             Self::OldCheckpoint(error) => write!(f, "the older checkpoint: {error}"),
             Self::Origins => write!(f, "the two checkpoints are of different logs"),
             Self::NoDisclosure => write!(f, "the proof discloses nothing"),
@@ -172,6 +177,10 @@ impl fmt::Display for ProofError {
             Self::Tree(error) => write!(f, "{error}"),
             Self::Receipt(error) => write!(f, "the receipt: {error}"),
             Self::NotOfEntries => write!(f, "it is no proof of entries"),
+            Self::ReceiptPolicy => write!(
+                f,
+                "it is a receipt in COSE, which no witness cosigns and the log's Ed25519 key alone signs: name that key, and no policy"
+            ),
         }
     }
 }

@@ -77,6 +77,10 @@ impl Clock for Standing {
     }
 
     fn wait(&self, _: Duration, _: &Interrupt) {}
+
+    fn steady(&self) -> u64 {
+        self.now().unsigned_abs()
+    }
 }
 
 /// What a witness lies in, and what it told.

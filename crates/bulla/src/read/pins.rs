@@ -4,12 +4,14 @@
 //! - a pin is read before the log is: what it covers was durable by then, and published or about to be;
 //! - it is made or advanced only after a verification that found no violation, to the checkpoint that was verified.
 
+use crate::format::config::signed::OwnKeys;
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::{AtPin, Scan};
 use crate::scan::pin::{Advanced, Pin, PinFile};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use crate::scan::trust::Trust;
+use crate::write::engine::pins::refuse_inside;
 use bulla_crypto::environment::{Clock, Environment, Interrupt};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tree::TreeHead;
@@ -78,12 +80,13 @@ impl Pins {
     /// Reads the pins, with what is wrong with them as findings; `can_make` says whether it will be known whose the log is.
     ///
     /// # Errors
-    /// `Refused` where one is none, or is known to have been there and is gone; `Invalid` where one is to be made of a log of which
-    /// nobody knows whose it is; `Unavailable` where one cannot be read.
+    /// `Refused` where one is none, is known to have been there and is gone, or is to be advanced in the directory of `log`; `Invalid` where
+    /// one is to be made of a log of which nobody knows whose it is; `Unavailable` where one cannot be read.
     pub(super) fn read(
+        log: &dyn Store,
         asked: Vec<Asked>,
         pins: Option<&Arc<dyn Store>>,
-        (key, can_make): (&VerifierKey, bool),
+        (keys, can_make): (OwnKeys<'_>, bool),
         clock: &Arc<dyn Clock>,
     ) -> Result<(Self, Vec<Finding>)> {
         let mut asked = asked;
@@ -96,8 +99,11 @@ impl Pins {
         });
         let (mut read, mut findings) = (Vec::new(), Vec::new());
         for Asked { path, advances, known } in asked {
+            if advances && pins.is_none() {
+                refuse_inside(log, &path)?;
+            }
             let pin = Pin::at(&path, pins.cloned(), clock.clone());
-            let head = match pin.read(key)? {
+            let head = match pin.read(keys)? {
                 PinFile::Head(head) => Some(head),
                 PinFile::Foreign(why) => {
                     findings.push(Finding::new(FindingKind::PinMismatch, why));
@@ -172,7 +178,7 @@ impl Pins {
         Ok(findings)
     }
 
-    /// Makes or advances the pins that are to be, to the checkpoint of `log`, of which nothing but this may speak against that, and tells
+    /// Makes or advances the pins that are to be, to the newest checkpoint of `log` that is believed, of which nothing but this may speak against that, and tells
     /// of it; `is_ok` says that nothing else does.
     pub(super) fn advance(&self, log: &Snapshot, is_ok: bool) -> (Option<PinReport>, Option<Finding>) {
         let Some(AtHand { pin, head, .. }) = self.0.iter().find(|at_hand| at_hand.advances) else {
@@ -183,11 +189,11 @@ impl Pins {
         if !is_ok {
             return (Some(report), None);
         }
-        let to = TreeHead { size: log.checkpoint.size, root: log.checkpoint.root };
+        let (to, note) = log.believed_checkpoint();
         let advanced = match head {
-            None => pin.make(&log.note).map(|()| to.size),
+            None => pin.make(note).map(|()| to.size),
             Some(_) => {
-                let advanced = pin.advance((&*log.store, &log.config.verifier_key), (to, &log.note), None);
+                let advanced = pin.advance((&*log.store, log.config.own_keys()), (to, note), None);
                 advanced.map(|advanced| match advanced {
                     // A writer has, meanwhile.
                     Advanced::To(head) | Advanced::IsAhead(head) => head.size,

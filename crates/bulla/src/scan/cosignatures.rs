@@ -3,7 +3,7 @@
 
 use crate::format::config::{AskedWitness, LogConfig};
 use crate::format::files;
-use bulla_proof::checkpoint::{Checkpoint, MAX_NOTE, SignedNote, open_checkpoint};
+use bulla_proof::checkpoint::{Checkpoint, MAX_NOTE, SignedNote};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Result, Store};
 use std::io;
@@ -40,9 +40,57 @@ pub(crate) fn read(store: &dyn Store, config: &LogConfig, path: &str) -> Result<
         }
         Err(error) => return Err(error),
     };
-    let checkpoint = open_checkpoint(&bytes, &config.verifier_key).ok();
+    let checkpoint = config.own_keys().open(&bytes).ok();
     let head = checkpoint.map(|Checkpoint { size, root, .. }| TreeHead { size, root });
     Ok(head.zip(String::from_utf8(bytes).ok()).map(|(head, note)| (note, head)))
+}
+
+/// A checkpoint of this log, with the signature lines of all files that have it.
+pub(crate) type Cosigned = (String, TreeHead);
+
+/// The checkpoints that are kept for their cosignatures, which are not verified: of `checkpoint.witnessed`, and of the files of the witnesses
+/// with these key ids. To be read before `checkpoint` is.
+///
+/// # Errors
+/// `Unavailable` where a file cannot be read.
+pub(crate) fn kept(
+    store: &dyn Store,
+    config: &LogConfig,
+    key_ids: impl Iterator<Item = u32>,
+) -> Result<Vec<Cosigned>> {
+    let mut kept = Vec::new();
+    for path in key_ids.map(files::cosigned_path).chain([files::WITNESSED.to_owned()]) {
+        if let Some(found) = read(store, config, &path)? {
+            gather(&mut kept, found);
+        }
+    }
+    Ok(kept)
+}
+
+/// Adds a checkpoint, or its signature lines to those of the same one. What would be too long for a note is left out.
+pub(crate) fn gather(all: &mut Vec<Cosigned>, (note, head): Cosigned) {
+    let Ok(found) = SignedNote::parse(note.as_bytes()) else { return };
+    let same = all.iter_mut().find(|(other, _)| text_of(other) == Some(found.text));
+    let Some((other, _)) = same else { return all.push((note, head)) };
+    let joined = SignedNote::parse(other.as_bytes()).ok().map(|mut joined| {
+        for line in found
+            .signatures
+            .iter()
+            .filter(|line| !joined.signatures.contains(line))
+            .cloned()
+            .collect::<Vec<_>>()
+        {
+            let _ = joined.keep(line);
+        }
+        joined.to_string()
+    });
+    if let Some(joined) = joined {
+        *other = joined;
+    }
+}
+
+fn text_of(note: &str) -> Option<&str> {
+    SignedNote::parse(note.as_bytes()).ok().map(|note| note.text)
 }
 
 /// The newest cosignature of each witness that the log asks, as the log's files have it, in the order of the policy: the number of frames, and

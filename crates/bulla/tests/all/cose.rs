@@ -132,6 +132,14 @@ fn a_head_that_is_none_of_this_log_is_a_violation_and_no_receipt_is_made() {
         assert!(!log.recovery().cose_damaged, "it was mended");
         log.close().unwrap();
     }
+    // What is no file is no head either.
+    let kept = world.directory().join("kept");
+    fs::rename(world.cose(), &kept).unwrap();
+    std::os::unix::fs::symlink(&kept, world.cose()).unwrap();
+    assert!(world.findings().contains(&"cose-mismatch"), "a link");
+    fs::remove_file(world.cose()).unwrap();
+    fs::create_dir(world.cose()).unwrap();
+    assert!(world.findings().contains(&"cose-mismatch"), "a directory");
 }
 
 /// A log whose key has signed another history, of which this head is all that is left.

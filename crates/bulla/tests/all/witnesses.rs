@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A witness that serves, until it is dropped.
-struct Serving {
+pub(crate) struct Serving {
     stop: Stop,
     server: Option<JoinHandle<std::io::Result<()>>>,
 }
@@ -34,20 +34,20 @@ impl Drop for Serving {
 }
 
 /// What a witness lies in.
-struct Witnessing {
+pub(crate) struct Witnessing {
     state: Arc<Memory>,
     keys: Arc<Memory>,
-    key: CosignerKey,
+    pub(crate) key: CosignerKey,
 }
 
 impl Witnessing {
-    fn begin(name: &str, algorithm: CosignatureAlgorithm) -> Self {
+    pub(crate) fn begin(name: &str, algorithm: CosignatureAlgorithm) -> Self {
         let (state, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
         let key = Witness::begin(name, algorithm, &*state, &*keys, &SystemRandom).unwrap();
         Witnessing { state, keys, key }
     }
 
-    fn serve(&self, logs: &[&VerifierKey], address: SocketAddr) -> Serving {
+    pub(crate) fn serve(&self, logs: &[&VerifierKey], address: SocketAddr) -> Serving {
         let tell: Tell = Arc::new(|_: &str| {});
         let logs = logs.iter().map(|key| LogKey::from((*key).clone())).collect();
         let stores = (self.state.clone() as Arc<dyn bulla_store::Store>, self.keys.clone() as _);
@@ -59,11 +59,11 @@ impl Witnessing {
 }
 
 /// An address of this machine at which nobody listens.
-fn free() -> SocketAddr {
+pub(crate) fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-fn policy(witnesses: &[(&str, &CosignerKey, SocketAddr)], quorum: &str) -> String {
+pub(crate) fn policy(witnesses: &[(&str, &CosignerKey, SocketAddr)], quorum: &str) -> String {
     let line = |(name, key, address): &(&str, &CosignerKey, SocketAddr)| {
         format!("witness {name} {key} http://{address}\n")
     };
@@ -72,7 +72,7 @@ fn policy(witnesses: &[(&str, &CosignerKey, SocketAddr)], quorum: &str) -> Strin
 }
 
 /// Makes a log in `place` that asks these witnesses, and returns its key.
-fn init(place: &Path, policy: &str) -> VerifierKey {
+pub(crate) fn init(place: &Path, policy: &str) -> VerifierKey {
     Init::default()
         .origin("example.com/log")
         .erasure(false)

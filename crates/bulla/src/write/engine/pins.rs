@@ -67,7 +67,7 @@ impl PinAtHand {
         }
         let Some(path) = given.or(remembered) else { return Ok(None) };
         let pin = open(path, (log, keys), environment)?;
-        let head = match pin.read(&config.verifier_key)? {
+        let head = match pin.read(config.own_keys())? {
             PinFile::Head(head) => Some(head),
             PinFile::Foreign(why) => return Err(Error::new(ErrorKind::Refused, why)),
             PinFile::Nothing if remembered.is_some() => {
@@ -172,16 +172,8 @@ pub(crate) fn open(
     (log, keys): (&dyn Store, &dyn Store),
     environment: &Environment,
 ) -> Result<Pin> {
-    for store in [log, keys] {
-        if is_inside(store, path) {
-            let message = format!(
-                "{}, the pin, lies in {}, with which it would be put back: keep it on another disk or host",
-                path.display(),
-                store.describe("")
-            );
-            return Err(Error::new(ErrorKind::Refused, message));
-        }
-    }
+    refuse_inside(log, path)?;
+    refuse_inside(keys, path)?;
     Ok(Pin::at(path, environment.pins.clone(), environment.clock.clone()))
 }
 
@@ -196,7 +188,7 @@ pub(crate) fn make_where_missing(
     environment: &Environment,
 ) -> Result<Option<u64>> {
     let pin = open(path, (log, keys), environment)?;
-    match pin.read(&config.verifier_key)? {
+    match pin.read(config.own_keys())? {
         PinFile::Head(_) => Ok(None),
         PinFile::Foreign(why) => Err(Error::new(ErrorKind::Refused, why)),
         PinFile::Nothing => {
@@ -204,6 +196,24 @@ pub(crate) fn make_where_missing(
             pin.make(&signed.note)?;
             Ok(Some(signed.checkpoint.size))
         }
+    }
+}
+
+/// That a pin does not lie in a directory.
+///
+/// # Errors
+/// `Refused` where it does.
+pub(crate) fn refuse_inside(store: &dyn Store, path: &Path) -> Result<()> {
+    match is_inside(store, path) {
+        false => Ok(()),
+        true => Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "{}, the pin, lies in {}, with which it would be put back: keep it on another disk or host",
+                path.display(),
+                store.describe("")
+            ),
+        )),
     }
 }
 

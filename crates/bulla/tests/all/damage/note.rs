@@ -72,7 +72,7 @@ pub(crate) fn expect(made: &Made, layout: &Layout, altered: &[u8], level: Level)
         Ok(note) => note,
         Err(why) => return vec![format!("checkpoint-damaged: checkpoint: {why}")],
     };
-    let unsigned = "checkpoint-damaged: checkpoint is not signed by the log's key";
+    let unsigned = "checkpoint-damaged: checkpoint: it is not signed by the log's key";
     let mut findings = vec![if note.origin != signed.origin {
         format!("checkpoint-damaged: checkpoint is of `{}`, not of `{}`", note.origin, signed.origin)
     } else if note.signer != signed.signer {
