@@ -87,6 +87,8 @@ def json_object(data: bytes, structure: str) -> dict[str, Any]:
 
     try:
         found = json.loads(data.decode(), object_pairs_hook=once, parse_constant=none, parse_int=integer)
+        # The escape of a surrogate alone is in JSON's grammar, and is no character.
+        json.dumps(found, ensure_ascii=False).encode()
     except (UnicodeDecodeError, ValueError, RecursionError):
         raise Refused(structure, "must be JSON") from None
     if not isinstance(found, dict):

@@ -19,7 +19,7 @@ from .refused import Refused
 from .segments import FIXED, SEAL, Frame, Segment, Told
 
 MOST_FILE = 1 << 20
-MOST_NEXT = MOST_FILE + 40
+MOST_LINE = 40
 
 
 @dataclass
@@ -84,28 +84,35 @@ def arrived(directory: Path) -> Optional[bytes]:
     if not path.exists():
         return None
     with path.open("rb") as file:
-        data = file.read(MOST_NEXT + 1)
-    head, newline, text = data.partition(b"\n")
-    named_size = re.fullmatch(rb"bulla-next-v1 (0|[1-9][0-9]{0,19})", head)
-    if len(data) > MOST_NEXT or not newline or named_size is None or int(named_size[1]) >= 1 << 64:
-        raise Refused(path.name, "must be the size of a checkpoint and a configuration")
-    try:
-        checkpoint = notes.checkpoint(notes.text_of(read_small(directory / "checkpoint"), "checkpoint"))
-    except (Refused, FileNotFoundError):
-        return None
-    return text if checkpoint.size == int(named_size[1]) else None
+        head, newline, _ = file.read(MOST_LINE).partition(b"\n")
+        named_size = re.fullmatch(rb"bulla-next-v1 (0|[1-9][0-9]{0,19})", head)
+        if not newline or named_size is None or int(named_size[1]) >= 1 << 64:
+            raise Refused(path.name, "must begin with the size of a checkpoint")
+        try:
+            checkpoint = notes.checkpoint(notes.text_of(read_small(directory / "checkpoint"), "checkpoint"))
+        except (Refused, FileNotFoundError):
+            return None
+        if checkpoint.size != int(named_size[1]):
+            return None
+        file.seek(len(head) + 1)
+        text = file.read(MOST_FILE + 1)
+    if len(text) > MOST_FILE:
+        raise Refused(path.name, "has more of a configuration than there can be")
+    return text
 
 
 def opened(directory: Path) -> Log:
     """The log in a directory, with its frames located."""
     try:
-        of = config.decoded(arrived(directory) or read_small(directory / "bulla.toml"))
+        text = arrived(directory)
+        of = config.decoded(read_small(directory / "bulla.toml") if text is None else text)
     except Refused as refused:
         raise Damaged(Finding("config-damaged", str(refused))) from None
     except FileNotFoundError as error:
-        if (directory / "bulla.toml.next").exists():
+        is_arriving = (directory / "bulla.toml.next").exists()
+        if is_arriving and not (directory / "checkpoint").exists():
             raise
-        if any(segments.named(path.name) is not None for path in list_directory(directory / "segments")):
+        if is_arriving or any(segments.named(path.name) is not None for path in list_directory(directory / "segments")):
             raise Damaged(Finding("config-damaged", str(error))) from None
         raise
     try:

@@ -119,6 +119,12 @@ def taken():
         yield json.dumps(dict(reversed(event.items())), ensure_ascii=False, indent=2) + "\n"
     for event, members in ALLOWED:
         yield body({**event, **members})
+    yield escaped("\U0001f600")
+
+
+def escaped(reason):
+    """An event whose reason is written with JSON's escapes: those of a surrogate alone are no character."""
+    return json.dumps({**ABANDONED, "reason": reason})
 
 
 def refused():
@@ -130,6 +136,8 @@ def refused():
         yield from without(event)
     for event, members in WRONG:
         yield body({**event, **members})
+    for reason in ["\ud83d", "\ude00", "\ude00\ud83d", "a\ud83db"]:
+        yield escaped(reason)
 
 
 def write(name, bodies):

@@ -24,13 +24,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Put the log's checkpoint into a transparency log, a Rekor v2, or check that it stands there.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The checkpoint goes out as it is, signed once more with the log's own key, in an envelope (DSSE): it
-names the log, and no entry of it. What Rekor answers is verified before it is kept, and `--check` does
-that again offline: it is in Rekor's tree, and this log begins with what was anchored.
+The checkpoint goes out as it is, signed once more with the log's own key, in an
+envelope (DSSE): it names the log, and no entry of it. What Rekor answers is
+verified before it is kept, and `--check` does that again offline: it is in
+Rekor's tree, and this log begins with what was anchored. Whose log that is
+only --key tells: without it, the key in the log's own directory is believed.
 
 Examples:
-  bulla anchor audit --rekor https://rekor.example --rekor-key rekor.vkey -o audit.anchor
-  bulla anchor audit --check audit.anchor --rekor-key rekor.vkey")]
+  bulla anchor audit --rekor https://rekor.example --rekor-key rekor.vkey \
+    -o audit.anchor
+  bulla anchor audit --check audit.anchor --rekor-key rekor.vkey --key audit.vkey")]
 pub(crate) struct Anchor {
     #[command(flatten)]
     place: LogPaths,
@@ -138,7 +141,8 @@ impl Anchor {
         let path = address.below("api/v2/log/entries");
         let answer = client.post(&path, "application/json", request.as_bytes()).map_err(unreached)?;
         if !matches!(answer.status, 200 | 201) {
-            let said = on_line(&String::from_utf8_lossy(&answer.body).chars().take(300).collect::<String>());
+            let said = String::from_utf8_lossy(&answer.body);
+            let said = on_line(&said.trim().chars().take(300).collect::<String>());
             let known = match answer.status {
                 409 => {
                     ": this checkpoint is anchored there already, and the anchor was given to whoever did that; the next checkpoint can be"
@@ -165,6 +169,7 @@ impl Anchor {
         if self.json {
             return print_json(&Told {
                 ok: true,
+                anchored: self.key.is_some(),
                 output,
                 origin: &held.checkpoint.origin,
                 tree_size: held.checkpoint.size,
@@ -182,7 +187,13 @@ impl Anchor {
         );
         match output {
             Some(path) => note!("kept in {}", path.display()),
-            None => note!("ok: signed by {log} and {rekor}, and the log begins with it"),
+            None if self.key.is_some() => {
+                note!("ok: signed by {log} and {rekor}, and the log begins with it")
+            }
+            None => note!(
+                "self-consistent; without --key nobody can say whose log it is: signed by the key that it names itself and by {rekor}, and \
+                 the log begins with it"
+            ),
         }
         Ok(())
     }
@@ -191,6 +202,8 @@ impl Anchor {
 #[derive(Serialize)]
 struct Told<'a> {
     ok: bool,
+    /// Whether the log's key was given: else the log's own word for it is believed.
+    anchored: bool,
     /// The file that the anchor is kept in; `null` where one was checked.
     output: Option<&'a Path>,
     origin: &'a str,

@@ -15,7 +15,7 @@ use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use serde::Serialize;
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -175,16 +175,34 @@ fn show_seal_key(place: &LogPaths) -> Result<(), Failure> {
     let line = secret.text.trim_end();
     // 103 bytes at most, where a code has room for 2,953.
     let code = QrCode::new(line).map_err(|error| Failure::usage(format!("making a QR code: {error}")))?;
-    // Dark on light, whatever the terminal's colours.
     let code = code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build();
     let code = Zeroizing::new(code);
     print(&Zeroizing::new(format!(
-        "\nThe seal key, the line that {} has, for a place that is not this host:\n\n  {line}\n\n{}\n\n\
-         It is not shown again. Clear the screen and what it scrolled away, and remove the file once the\n\
-         key is where it belongs: `bulla verify --seal-key FILE` takes a file with that line.\n",
+        "\nThe seal key, the line that {} has, for a place that is not this host:\n\n  {line}\n\n",
         path.display(),
-        code.as_str()
-    )))
+    )))?;
+    show_code(&code).map_err(|error| Failure::io("writing to standard output", &error))?;
+    print(
+        "\nIt is not shown again. Clear the screen and what it scrolled away, and remove the file once the\n\
+         key is where it belongs: `bulla verify --seal-key FILE` takes a file with that line.\n",
+    )
+}
+
+/// Shows a QR code on the terminal: black on white, whatever the terminal's colours are. A code that is inverted many cameras do not
+/// read, so these colours are no decoration, and `NO_COLOR` does not take them away.
+fn show_code(code: &str) -> io::Result<()> {
+    const BLACK_ON_WHITE: &[u8] = b"\x1b[30;107m";
+    const AS_BEFORE: &[u8] = b"\x1b[0m\n";
+    let takes_colours = std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb");
+    let mut out = io::stdout().lock();
+    for line in code.lines() {
+        if takes_colours {
+            out.write_all(BLACK_ON_WHITE)?;
+        }
+        out.write_all(line.as_bytes())?;
+        out.write_all(if takes_colours { AS_BEFORE } else { b"\n" })?;
+    }
+    out.flush()
 }
 
 /// What is told of a log with the settings that it has of itself, once it is made.

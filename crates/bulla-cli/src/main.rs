@@ -39,6 +39,7 @@ mod pseudonym;
 mod public_key;
 mod restore;
 mod schema;
+mod secret_words;
 mod sources;
 mod tail;
 mod terminal;
@@ -107,6 +108,11 @@ Example:
 const JSON: &str = "json";
 
 fn main() -> ExitCode {
+    let words = std::env::args_os().collect::<Vec<_>>();
+    if let Err(failure) = secret_words::refuse(&words) {
+        output::tell_failure(&failure, is_json_written());
+        return Exit::Usage.into();
+    }
     let command = Arguments::command();
     let parsed = command.clone().try_get_matches().and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches);
@@ -120,7 +126,7 @@ fn main() -> ExitCode {
         let _ = help.print();
         return Exit::Done.into();
     }
-    if let Some(line) = word_order::put_right(&command, std::env::args_os().collect()) {
+    if let Some(line) = word_order::put_right(&command, words) {
         output::tell_failure(&Failure::usage(line), is_json_written());
         return Exit::Usage.into();
     }

@@ -69,9 +69,21 @@ impl Trusted {
             Trusted::Nobody => None,
             Trusted::Key(key) => Some(key.to_string()),
             Trusted::Policy(policy) => match policy.logs() {
-                [log] => Some(log.key.to_string()),
+                [log] => Some(shown(&log.key)),
                 logs => Some(format!("one of the {} logs of the policy", logs.len())),
             },
+        }
+    }
+}
+
+/// A key as it is shown: of ML-DSA-44, which has 1.8 KB of text, the name and the id.
+fn shown(key: &LogKey) -> String {
+    match key {
+        LogKey::Ed25519(key) => key.to_string(),
+        key => {
+            let text = key.to_string();
+            let end = text.match_indices('+').nth(1).map_or(text.len(), |(end, _)| end);
+            format!("{} (ML-DSA-44)", &text[..end])
         }
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn teller() -> Result<Tell, Failure> {
     Ok(Arc::new(move |what: &str| drop(failed.try_send(what.to_owned()))))
 }
 
-pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, .. }: Recovery) {
+pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, cose_damaged, .. }: Recovery) {
     if frames > 0 {
         let were = agreeing(entries, "was", "were");
         let (entries, frames) = (counted(entries, "entry"), counted(frames, "frame"));
@@ -73,6 +73,11 @@ pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, .. }: Recove
         note!(
             "recovered: a torn tail of {}, which nobody was told is durable, was set aside",
             counted(torn_bytes, "byte")
+        );
+    }
+    if cose_damaged {
+        note!(
+            "checkpoint.cose was damaged, or signed by another key, which `bulla verify` tells as `cose-mismatch`: it was made anew"
         );
     }
 }

@@ -14,9 +14,10 @@ use crate::interrupt;
 use crate::log_paths::{Also, inside};
 use crate::public_key::ed25519_log_key;
 use bulla::store::{FileSystem, Store};
-use bulla::{ErrorKind, VerifierKey, mirror};
+use bulla::{Error, ErrorKind, VerifierKey, mirror};
 use destination::Destination;
 use far_side::FarSide;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,10 @@ pub(crate) struct Mirror {
     #[arg(value_name = "DEST", required_unless_present = "receive")]
     destination: Option<String>,
 
+    /// Where the log's keys lie, which name its paths [default: DIR.keys]
+    #[arg(long, value_name = "PATH")]
+    keys: Option<PathBuf>,
+
     #[command(flatten)]
     also: Also,
 
@@ -78,7 +83,7 @@ pub(crate) struct Mirror {
     json: bool,
 
     /// Be that other side, on standard input and output: what ssh runs
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["directory", "destination", "also", "once", "json"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["directory", "destination", "keys", "also", "once", "json"])]
     receive: Option<PathBuf>,
 }
 
@@ -96,9 +101,10 @@ impl Mirror {
             return Err(Failure::usage("name the log's directory, and where its copy is to lie"));
         };
         let parsed = Destination::parse(destination)?;
+        self.check_keys(directory)?;
         bulla::config::load_of_log(&*self.source(directory)?)?;
         if let Destination::Here(path) = &parsed {
-            refuse_inside(directory, path)?;
+            refuse_inside((directory, &self.keys_of(directory)), path)?;
         }
         let mut teller = Teller::new(destination, self.json);
         let (mut failures, mut delay) = (0, FIRST_DELAY);
@@ -125,9 +131,39 @@ impl Mirror {
         }
     }
 
+    fn keys_of(&self, directory: &Path) -> PathBuf {
+        self.keys.clone().unwrap_or_else(|| bulla::default_keys(directory))
+    }
+
+    /// That what a key directory says of the log's paths can be read, where there is one and they are not named by hand: without it the
+    /// copy would end where the log has gone on elsewhere.
+    fn check_keys(&self, directory: &Path) -> Result<(), Failure> {
+        let keys = self.keys_of(directory);
+        let name = format!("the key directory {}", keys.display());
+        match keys.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.keys.is_none() => return Ok(()),
+            Err(error) => return Err(Failure::key_file(name, &error)),
+            Ok(found) if !found.is_dir() => {
+                return Err(Failure::io(name, &io::ErrorKind::NotADirectory.into()));
+            }
+            Ok(_) if !self.also.paths().is_empty() => return Ok(()),
+            Ok(_) => {}
+        }
+        let store = FileSystem::new(&keys);
+        let listed = store.list("").map_err(|error| Error::io(format!("reading {name}"), error));
+        listed.and_then(|_| bulla::keys::settings::load(&store)).map(drop).map_err(|error| {
+            let exit = error.kind().into();
+            let message = format!(
+                "{error}: its settings.toml and paths say where else the log may lie; let this user read these two, or name the log's \
+                 other paths with --also"
+            );
+            Failure::new(exit, message)
+        })
+    }
+
     /// The log, with all its paths.
     fn source(&self, directory: &Path) -> bulla::Result<Arc<dyn Store>> {
-        bulla::open_log(directory, Some(&bulla::default_keys(directory)), self.also.paths())
+        bulla::open_log(directory, Some(&self.keys_of(directory)), self.also.paths())
     }
 
     /// Follows the log until something fails, or until all has arrived that is there, where that is asked for.
@@ -171,13 +207,12 @@ impl Mirror {
 }
 
 /// That log, keys and copy do not lie in each other.
-fn refuse_inside(directory: &Path, destination: &Path) -> Result<(), Failure> {
-    let keys = bulla::default_keys(directory);
-    let own = [(directory, "the log"), (&*keys, "its keys")];
+fn refuse_inside((directory, keys): (&Path, &Path), destination: &Path) -> Result<(), Failure> {
+    let own = [(directory, "the log lies"), (keys, "its keys lie")];
     match own.into_iter().find(|(own, _)| inside(destination, own) || inside(own, destination)) {
         None => Ok(()),
         Some((own, what)) => Err(Failure::usage(format!(
-            "{} and {}, where {what} lies, are one in the other: mirror to a directory apart, best on another disk",
+            "{} and {}, where {what}, are one in the other: mirror to a directory apart, best on another disk",
             destination.display(),
             own.display()
         ))),

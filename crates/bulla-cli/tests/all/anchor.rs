@@ -41,6 +41,17 @@ fn an_anchor_is_checked_offline() {
     for _ in 0..2 {
         let ran = check(&rekor).exits(exit::DONE);
         assert!(ran.err.contains("stands at index 0 of rekor.example"), "{ran:?}");
+        // Whose log it is the log itself cannot say.
+        assert!(
+            ran.err.contains("self-consistent; without --key nobody can say") && !ran.err.contains("ok:"),
+            "{ran:?}"
+        );
+        let words = ["--check", &file, "--rekor-key", &rekor, "--json"];
+        assert_eq!(place.run("anchor", &words).exits(exit::DONE).json()["anchored"], false);
+        let key = place.verifier_key();
+        let ran = place.run("anchor", &[&words[..4], &["--key", &key]].concat()).exits(exit::DONE);
+        assert!(ran.err.contains(&format!("ok: signed by {key}")), "{ran:?}");
+        assert_eq!(place.run("anchor", &[&words[..], &["--key", &key]].concat()).json()["anchored"], true);
         place.append(&[], &lines(10..20)).exits(exit::DONE);
     }
     // Another implementation, from the format's document alone.

@@ -344,6 +344,51 @@ fn over_a_real_ssh_the_same_arrives() {
     verified(&place, &to);
 }
 
+/// Without what a key directory says of the log's paths the copy would end where the log has gone on elsewhere.
+#[test]
+fn a_key_directory_that_cannot_be_read_is_no_word_that_there_are_no_other_paths() {
+    let (place, to) = filled();
+    let keys = place.path("audit.keys");
+    let refused = |words: Vec<std::ffi::OsString>, code, why: &str| {
+        let ran = bulla(words).exits(code);
+        assert!(ran.err.contains(why) && !to.exists(), "{why}: {ran:?}");
+    };
+    let mirror = || arguments!["mirror", place.audit(), &to, "--once"];
+    let with = |more: Vec<std::ffi::OsString>| [mirror(), more].concat();
+    let settings = keys.join("settings.toml");
+    let text = fs::read(&settings).ok();
+    let _ = fs::remove_file(&settings);
+    fs::create_dir(&settings).unwrap();
+    refused(mirror(), exit::ENVIRONMENT, "say where else the log may lie");
+    refused(with(arguments!["--keys", place.path("none")]), exit::REFUSED, "the key directory");
+    fs::remove_dir(&settings).unwrap();
+    text.into_iter().for_each(|text| fs::write(&settings, text).unwrap());
+    // Keys that lie elsewhere are found there; where there are none, nothing is missing.
+    let elsewhere = place.path("elsewhere");
+    fs::rename(&keys, &elsewhere).unwrap();
+    bulla(with(arguments!["--keys", &elsewhere])).exits(exit::DONE);
+    bulla(mirror()).exits(exit::DONE);
+    assert_eq!(verified(&place, &to)["tree_size"], size(&place));
+}
+
+/// What a receiver says that cannot be so: nothing has arrived there.
+#[test]
+fn a_receiver_that_says_it_is_done_is_not_believed() {
+    let (place, to) = filled();
+    let done = [&1_u32.to_le_bytes()[..], &[6]].concat();
+    let claim = [&51_u32.to_le_bytes()[..], &[5], &[0; 10], &[0xff; 8], &[0; 32]].concat();
+    for (said, why) in [
+        (done.clone(), "the receiver says that all has arrived"),
+        ([claim, done].concat(), "the receiver says that it has"),
+    ] {
+        let said = place.write("said", &said);
+        let evil = stand_in(&place, &format!("cat {said}; exit 0"));
+        let ran = bulla(over(&place, &evil, &to, &["--once"])).exits(exit::ENVIRONMENT);
+        assert!(ran.out.is_empty() && ran.err.contains(why), "{ran:?}");
+    }
+}
+
+const KEY_FILES: &str = include_str!("../../../bulla/src/keys/files.rs");
 const UNIT: &str = include_str!("../../../../packaging/bulla-mirror.service");
 
 /// The service does what `docs/operating.md` says: it mirrors by a command line that is one, and is not started again after what a
@@ -364,6 +409,23 @@ fn the_service_is_one_and_may_do_little() {
     verified(&place, &to);
     let ends = format!("RestartPreventExitStatus={} {} {}\n", exit::VIOLATION, exit::USAGE, exit::REFUSED);
     assert!(UNIT.contains(&ends) && UNIT.contains(&format!("SuccessExitStatus={}\n", exit::INTERRUPTED)));
+    // Of the key directory it reads what names the log's paths; whatever else may lie there is hidden.
+    let hidden = UNIT
+        .lines()
+        .filter_map(|line| line.strip_prefix("InaccessiblePaths="))
+        .flat_map(|line| line.split(' '));
+    let hidden =
+        hidden.map(|path| path.strip_prefix("-/var/lib/bulla/audit.keys/").unwrap()).collect::<Vec<_>>();
+    for (name, _) in KEY_FILES.split("pub const ").skip(1).filter_map(|line| line.split_once("\";")) {
+        let name = name.split_once("= \"").unwrap().1;
+        let is_read = ["settings.toml", "paths", "LOCK"].contains(&name);
+        assert_ne!(hidden.contains(&name), is_read, "{name}");
+    }
+    assert!(hidden.contains(&"roots") && hidden.len() > 10, "{hidden:?}");
+    for name in fs::read_dir(place.path("audit.keys")).unwrap().map(|item| item.unwrap().file_name()) {
+        let name = name.to_str().unwrap();
+        assert!(hidden.contains(&name) || ["settings.toml", "paths", "LOCK"].contains(&name), "{name}");
+    }
     let file = place.path("bulla-mirror.service");
     fs::write(&file, UNIT.replace("/usr/bin/bulla", env!("CARGO_BIN_EXE_bulla"))).unwrap();
     let ask = |words: &[&str]| Command::new("systemd-analyze").args(words).arg(&file).output();

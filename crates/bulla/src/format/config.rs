@@ -18,8 +18,7 @@ use bulla_proof::LogKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, HashId, sha256};
-use bulla_store::Store;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Result, Store, StoreFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -246,6 +245,11 @@ pub(crate) fn read(store: &dyn Store) -> Result<Vec<u8>> {
                 "{directory} has the segments of a log, and no {FILE}, without which nobody can tell of which: \
                  restore that file from a copy of the log"
             )),
+            io::ErrorKind::NotFound if arriving::is_there(store) => Error::invalid(format!(
+                "{directory} has the checkpoint of a log, a {} that does not count under it, and no {FILE}: restore that \
+                 file from a copy of the log",
+                arriving::NEXT
+            )),
             io::ErrorKind::NotFound if store.list("").is_err() => no_log("there is no such directory"),
             io::ErrorKind::NotFound => no_log(&format!("it has no {FILE}")),
             io::ErrorKind::NotADirectory => no_log("it is no directory"),
@@ -253,11 +257,21 @@ pub(crate) fn read(store: &dyn Store) -> Result<Vec<u8>> {
         }
     })?;
     let length = file.length().map_err(|error| Error::io(format!("reading {name}"), error))?;
+    read_text(&*file, (0, length), &name)
+}
+
+/// The bytes of a configuration in the file `name`: so many from `begin` on.
+///
+/// # Errors
+/// `Invalid` where they are more than any has, `Unavailable` where they cannot be read.
+fn read_text(file: &dyn StoreFile, (begin, length): (u64, u64), name: &str) -> Result<Vec<u8>> {
     if length > LIMIT {
-        return Err(Error::invalid(format!("{name} has {length} bytes; no configuration is over {LIMIT}")));
+        return Err(Error::invalid(format!(
+            "{name} has {length} bytes of configuration; none has over {LIMIT}"
+        )));
     }
     let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
-    file.read_exact_at(&mut text, 0).map_err(|error| Error::io(format!("reading {name}"), error))?;
+    file.read_exact_at(&mut text, begin).map_err(|error| Error::io(format!("reading {name}"), error))?;
     Ok(text)
 }
 

@@ -15,7 +15,7 @@ use crate::scan::stored_tree;
 use crate::write::tree_files::{TreeFiles, load_edge};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tile::TileBuilder;
-use bulla_store::{Error, ErrorKind, Lock, Result, Store};
+use bulla_store::{Error, ErrorKind, Item, Lock, Result, Store};
 use std::io;
 use std::sync::Arc;
 
@@ -60,23 +60,34 @@ pub(super) fn lock(store: &dyn Store) -> Result<Box<dyn Lock>> {
 
 /// That there is a mirror in the directory, one that was begun, or nothing.
 fn require_mirror(store: &dyn Store) -> Result<()> {
-    let name = store.describe("");
-    let items = store.list("").map_err(|error| Error::io(format!("listing {name}"), error))?;
+    let items = list(store)?;
     let is_begun = items.iter().any(|item| item.name == config::FILE || item.name == arriving::NEXT);
-    let unfinished = format!("{}.tmp", arriving::NEXT);
-    let other = items.iter().find(|item| {
-        item.name != files::LOCK && item.name != unfinished && !(item.name == "lost+found" && item.directory)
-    });
-    match other.filter(|_| !is_begun) {
+    match items.into_iter().find(is_content).filter(|_| !is_begun) {
         None => Ok(()),
         Some(other) => Err(Error::new(
             ErrorKind::Refused,
             format!(
-                "{name} is no mirror, and not empty: it has `{}`; name a directory of its own",
+                "{} is no mirror, and not empty: it has `{}`; name a directory of its own",
+                store.describe(""),
                 other.name
             ),
         )),
     }
+}
+
+/// Whether nothing is there yet that a mirror goes on with.
+fn is_new(store: &dyn Store) -> Result<bool> {
+    Ok(!list(store)?.iter().any(is_content))
+}
+
+fn list(store: &dyn Store) -> Result<Vec<Item>> {
+    store.list("").map_err(|error| Error::io(format!("listing {}", store.describe("")), error))
+}
+
+/// Whether this is more than a lock, what a mirror leaves that is killed at its first file, or a file system's own.
+fn is_content(item: &Item) -> bool {
+    let unfinished = item.name.strip_suffix(".tmp") == Some(arriving::NEXT);
+    item.name != files::LOCK && !unfinished && !(item.name == "lost+found" && item.directory)
 }
 
 impl State {
@@ -87,13 +98,13 @@ impl State {
     /// `Tampered` where it is not what its checkpoint signs, or is not signed by `key`; `Unavailable` where a file cannot be read.
     pub(super) fn resume(store: &Arc<dyn Store>, key: Option<&VerifierKey>) -> Result<Self> {
         arriving::take_up(&**store)?;
-        if store.open(config::FILE).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        if arriving::has_begun(&**store) || is_new(&**store)? {
             remove_beyond(&**store, 0)?;
             let tree = TreeFiles::new(store.clone(), (TileBuilder::new(), Vec::new()));
             return Ok(State { known: None, tree, passed: Passed::default(), beside: Beside::default() });
         }
-        let text = config::read(&**store)?;
         let (config, _) = config::load_of_log(&**store)?;
+        let text = config::read(&**store)?;
         let snapshot = Snapshot::trusted(store.clone(), config.clone(), &key.into())?;
         remove_beyond(&**store, snapshot.checkpoint.size)?;
         let edge = load_edge(&**store, &snapshot.checkpoint)?;

@@ -110,7 +110,7 @@ impl Pins {
                     None
                 }
                 PinFile::Nothing if known => {
-                    let why = format!("{}, and the log's keys remember it", pin.gone());
+                    let why = pin.gone(", and the log's keys remember it");
                     return Err(Error::new(ErrorKind::Refused, why));
                 }
                 PinFile::Nothing if !can_make => {

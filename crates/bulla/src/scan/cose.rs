@@ -1,7 +1,8 @@
 //! The tree head that the log signs as COSE, beside its checkpoint.
 //!
 //! A writer replaces it after `checkpoint`. It may be of an earlier tree, or missing: a crash came between both, or the log is older than this
-//! file; or of a later one, in a copy that was made beside a writer. None of that is a finding.
+//! file; or of a later one, in a copy that was made beside a writer. None of that is a finding. One that the log's key has signed of another
+//! tree than the log's is evidence of two histories: who opens the log to write it refuses, so that no publication wipes it out.
 
 use super::finding::{Finding, FindingKind};
 use super::stored_tree;
@@ -65,7 +66,11 @@ pub(crate) fn signed(file: &[u8], config: &LogConfig) -> std::result::Result<Cos
     parsed.and_then(|head| by_log(head, config))
 }
 
-fn by_log(head: CoseCheckpoint, config: &LogConfig) -> std::result::Result<CoseCheckpoint, String> {
+/// A head that the log's key has signed; else why it is none.
+pub(crate) fn by_log(
+    head: CoseCheckpoint,
+    config: &LogConfig,
+) -> std::result::Result<CoseCheckpoint, String> {
     match head.verify(&config.verifier_key) {
         Ok(()) => Ok(head),
         Err(error) => Err(format!("it is not signed by the log's key: {error}")),

@@ -108,7 +108,7 @@ impl Pin {
         let _lock = self.lock(&place)?;
         let before = match self.read_in(&place, keys.into())? {
             PinFile::Head(head) => head,
-            PinFile::Nothing => return Err(Error::unavailable(self.gone())),
+            PinFile::Nothing => return Err(Error::unavailable(self.gone(""))),
             PinFile::Foreign(why) => return Err(Error::new(ErrorKind::Refused, why)),
         };
         if before.size > to.size {
@@ -129,9 +129,9 @@ impl Pin {
         Earlier { name: format!("the pin {}", self.path.display()), head }
     }
 
-    /// What is said of a pin that was there before.
-    pub(crate) fn gone(&self) -> String {
-        format!("the pin {} is gone: mount what it lies on, or restore it", self.path.display())
+    /// What is said of a pin that was there before, which `whoever` remembers, as `, and …`.
+    pub(crate) fn gone(&self, whoever: &str) -> String {
+        format!("the pin {} is gone{whoever}: mount what it lies on, or restore it", self.path.display())
     }
 
     fn place(&self) -> Result<Place> {

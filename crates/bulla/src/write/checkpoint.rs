@@ -2,7 +2,7 @@
 //!
 //! Order, each step durable before the next: tiles and bundles, their directories, the seal state, the pin where the log has one,
 //! `checkpoint`, and the same head as COSE. Where a crash left `checkpoint.cose` behind, or it is missing, it is made again once the log is
-//! open, of what is published: its signature is the same each time.
+//! open, of what is published: its signature is the same each time. What the log's key has signed there of another tree opening has refused.
 //! Steps that failed are repeated by the next call; none of them is ever undone. Each file is written under another name,
 //! synced, renamed, and its directory synced: without the last step the new name may be lost though the file is not (Pillai
 //! et al., *All File Systems Are Not Created Equal*, OSDI 2014).

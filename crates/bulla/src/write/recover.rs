@@ -72,6 +72,8 @@ pub struct Recovery {
     pub entries: u64,
     /// Bytes of a torn tail, which were not: nobody had been told that they were durable.
     pub torn_bytes: u64,
+    /// Whether `checkpoint.cose` was none that the log's key has signed, and was made anew.
+    pub cose_damaged: bool,
 }
 
 /// A segment as the scan found it.
@@ -148,6 +150,7 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
         frames: survey.above().count() as u64,
         entries: survey.above().map(|head| head.commitment.entries).sum(),
         torn_bytes: torn,
+        cose_damaged: false,
     };
     Ok(Found { checkpoint, tiles, bundle, survey, followed: state.followed, report })
 }
@@ -181,7 +184,7 @@ impl Found {
         let events = adopt::rewrite(log, &scanned, next, &explained)?;
         let start = match scanned.last() {
             Some(last)
-                if report == Recovery::default()
+                if (report.frames, report.torn_bytes) == (0, 0)
                     && last.kept < segment_size
                     && last.kept == last.cursor.length =>
             {

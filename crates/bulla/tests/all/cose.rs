@@ -1,10 +1,12 @@
 //! The tree head that a log signs as COSE, and receipts of it.
 
+use crate::erase::world::copy_into;
 use bulla::proof::ProofFile;
 use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, VerifierKey, Verify};
 use bulla_proof::{Checkpoint, CoseCheckpoint, SignedNote};
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 struct World {
     place: tempfile::TempDir,
@@ -120,11 +122,16 @@ fn a_head_that_is_none_of_this_log_is_a_violation_and_no_receipt_is_made() {
         fs::write(world.cose(), wrong).unwrap();
         assert_eq!(world.findings(), ["cose-mismatch"]);
         assert_eq!(world.prove().unwrap_err().kind(), ErrorKind::Tampered);
+        // Opening makes it anew, and says so.
+        let log = Log::open(world.directory(), Options::default()).unwrap();
+        assert!(log.recovery().cose_damaged);
+        log.close().unwrap();
+        world.is_current();
+        assert!(world.findings().is_empty());
+        let log = Log::open(world.directory(), Options::default()).unwrap();
+        assert!(!log.recovery().cose_damaged, "it was mended");
+        log.close().unwrap();
     }
-    // The next publication takes its place.
-    world.append();
-    world.is_current();
-    assert!(world.findings().is_empty());
     // What is no file is no head either.
     let kept = world.directory().join("kept");
     fs::rename(world.cose(), &kept).unwrap();
@@ -133,4 +140,51 @@ fn a_head_that_is_none_of_this_log_is_a_violation_and_no_receipt_is_made() {
     fs::remove_file(world.cose()).unwrap();
     fs::create_dir(world.cose()).unwrap();
     assert!(world.findings().contains(&"cose-mismatch"), "a directory");
+}
+
+/// A log whose key has signed another history, of which this head is all that is left.
+#[test]
+fn a_head_that_the_log_signed_of_another_tree_is_not_written_over() {
+    for (entries, frames) in
+        [(1, "of fewer frames"), (2, "of as many frames"), (3, "of frames that no checkpoint covers")]
+    {
+        let world = World::new();
+        let other = World::new();
+        let keys = bulla::default_keys;
+        for (from, to) in
+            [(world.directory(), other.directory()), (keys(&world.directory()), keys(&other.directory()))]
+        {
+            fs::remove_dir_all(&to).unwrap();
+            copy_into(&from, &to);
+        }
+        for _ in 0..entries {
+            other.append();
+        }
+        for _ in 0..2 {
+            world.append();
+        }
+        // Behind the checkpoint, as a kill leaves them.
+        let log =
+            Log::open(world.directory(), Options::default().checkpoint_interval(Duration::from_secs(3600)))
+                .unwrap();
+        let mut producer = log.producer().unwrap();
+        for _ in 0..4 {
+            producer.append(&Entry::new("read", "user_42/email").subject("user_42")).unwrap();
+            producer.flush().unwrap().durable().unwrap();
+        }
+        let killed = World { place: tempfile::tempdir().unwrap(), key: world.key.clone() };
+        copy_into(&world.directory(), &killed.directory());
+        copy_into(&keys(&world.directory()), &keys(&killed.directory()));
+        drop((producer, log));
+        fs::copy(other.cose(), killed.cose()).unwrap();
+        let before = fs::read(killed.cose()).unwrap();
+        let refused = Log::open(killed.directory(), Options::default()).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Tampered, "{frames}: {refused}");
+        assert!(refused.to_string().contains("checkpoint.cose is of"), "{frames}: {refused}");
+        assert_eq!(fs::read(killed.cose()).unwrap(), before, "{frames}");
+        // Without it the log is as it was.
+        fs::remove_file(killed.cose()).unwrap();
+        killed.append();
+        killed.is_current();
+    }
 }

@@ -123,7 +123,7 @@ impl Found {
     /// As [`pins::compare`].
     pub(super) fn compare(&self, log: (&dyn Store, &LogConfig), pin: Option<&PinAtHand>) -> Result<()> {
         let Checkpoint { size, root, .. } = self.manifest.snapshot.checkpoint;
-        pins::compare(pin, log, TreeHead { size, root }, (&self.beyond.edge, self.beyond.next))
+        pins::compare(pin, log, TreeHead { size, root }, (&self.beyond.edge, self.beyond.next)).map(drop)
     }
 
     /// Whether the log ends before what the vault followed.

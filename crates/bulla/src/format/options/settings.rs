@@ -232,7 +232,7 @@ pub(crate) fn to_toml(name: &str, text: &str) -> Result<String> {
         }
         Form::Places => (
             split(text).all(|place| super::is_place(Path::new(place))),
-            "absolute paths with commas between them",
+            "a list of absolute paths with commas between them",
         ),
         Form::OnFailure => (OnFailure::parse(text).is_some(), "one of \"refuse\", \"block\""),
         Form::Pin => (text.is_empty() || super::is_pin(Path::new(text)), "an absolute path"),

@@ -15,6 +15,8 @@ pub(super) const MOST_READ: usize = 1 << 20;
 pub(super) const FIRST: usize = 64 << 10;
 /// The longest path, in bytes.
 const LONGEST_PATH: usize = 256;
+/// The longest wait that is asked for at once, in milliseconds.
+pub(super) const LONGEST_WAIT: u32 = 10_000;
 
 /// What the receiver says.
 #[derive(Debug, PartialEq)]
@@ -126,6 +128,11 @@ impl<'a> Fields<'a> {
         std::mem::take(&mut self.0)
     }
 
+    /// All that is left, where that is no more than may be.
+    fn bytes(&mut self, most: usize) -> Option<Vec<u8>> {
+        Some(self.rest()).filter(|bytes| bytes.len() <= most).map(<[u8]>::to_vec)
+    }
+
     fn text(&mut self) -> Option<String> {
         String::from_utf8(self.rest().to_vec()).ok()
     }
@@ -165,7 +172,10 @@ impl Request {
             1 => Request::Open { path: fields.path()? },
             2 => Request::Read { offset: fields.number()?, count: fields.short()?, path: fields.path()? },
             3 => Request::List { path: fields.path()? },
-            4 => Request::Wait { milliseconds: fields.short()?, known: fields.hash()? },
+            4 => {
+                let milliseconds = fields.short().filter(|time| *time <= LONGEST_WAIT)?;
+                Request::Wait { milliseconds, known: fields.hash()? }
+            }
             5 => {
                 let (advanced, signed) = (fields.flag()?, fields.flag()?);
                 let time = fields.number()?.cast_signed();
@@ -227,8 +237,8 @@ impl Answer {
                 fields.take(12).filter(|mark| mark == b"bulla-mirror")?;
                 Answer::Hello { version: fields.byte()?, once: fields.flag()?, key: fields.text()? }
             }
-            0x81 => Answer::Opened { length: fields.number()?, first: fields.rest().to_vec() },
-            0x82 => Answer::Bytes(fields.rest().to_vec()),
+            0x81 => Answer::Opened { length: fields.number()?, first: fields.bytes(FIRST)? },
+            0x82 => Answer::Bytes(fields.bytes(MOST_READ)?),
             0x83 => {
                 let mut items = Vec::new();
                 while !fields.0.is_empty() {
@@ -369,6 +379,15 @@ mod tests {
         assert_eq!(Request::decode(&[6, 0]), None);
         assert_eq!(Answer::decode(&[0x84; 34]), None);
         assert_eq!(Request::decode(&[[1].as_slice(), &[b'a'; 257]].concat()), None, "no path is so long");
+        for (answer, most) in
+            [(&[&[0x81], &u64::MAX.to_le_bytes()[..]].concat(), FIRST), (&vec![0x82], MOST_READ)]
+        {
+            let with = |count| Answer::decode(&[&answer[..], &vec![7; count]].concat());
+            assert!(with(most).is_some() && with(most + 1).is_none(), "no answer has more than {most} bytes");
+        }
+        let wait =
+            |milliseconds: u32| Request::decode(&[&[4], &milliseconds.to_le_bytes()[..], &[0; 32]].concat());
+        assert!(wait(LONGEST_WAIT).is_some() && wait(LONGEST_WAIT + 1).is_none(), "no wait is longer");
         let mut long = &[0xff; 8][..];
         assert_eq!(Request::read(&mut long).unwrap_err().kind(), io::ErrorKind::InvalidData);
         let mut greeting = &b"Welcome to this host\n"[..];

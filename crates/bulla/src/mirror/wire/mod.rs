@@ -10,6 +10,7 @@
 //! - one request is under way at a time;
 //! - what is wrong with the line, or the other side, is `Unavailable`, and never that a file is missing or damaged.
 
+mod claims;
 mod message;
 mod receive;
 mod remote;

@@ -1,6 +1,6 @@
 //! The destination's side of the line.
 
-use super::message::Request;
+use super::message::{LONGEST_WAIT, Request};
 use super::remote::Remote;
 use crate::mirror::Mirror;
 use bulla_crypto::environment::Clock;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// So long it is waited for news at once; the line is not silent for longer.
-const WAIT: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_millis(LONGEST_WAIT as u64);
 /// While frames arrive the sender is told of it so often.
 const TOLD_EVERY: i64 = 500_000_000;
 

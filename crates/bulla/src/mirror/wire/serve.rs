@@ -1,5 +1,6 @@
 //! The source's side of the line.
 
+use super::claims::Claims;
 use super::message::{Answer, FIRST, MOST_READ, Request, VERSION};
 use crate::format::config::{self, MOST_WITNESSES, arriving};
 use crate::format::files;
@@ -14,8 +15,6 @@ use std::time::Duration;
 
 /// So often it is looked whether the log has gone on.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest wait that is asked for at once.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// What the sender asks of the receiver, and does itself meanwhile.
 pub struct Sending<'a> {
@@ -32,7 +31,8 @@ pub struct Sending<'a> {
 /// Gives out the log in `source` to a receiver, until that has all of it or fails.
 ///
 /// # Errors
-/// Why the receiver failed, as it says it; `Unavailable` where the line did, or where it says what none does.
+/// Why the receiver failed, as it says it; `Unavailable` where the line did, or where it says what cannot be so: that more has arrived
+/// than there is, or all before it has.
 pub fn serve(
     source: &dyn Store,
     input: &mut dyn Read,
@@ -44,13 +44,16 @@ pub fn serve(
     let hello = Answer::Hello { version: VERSION, once: sending.once, key };
     hello.write(output).or_else(ended).map_err(failed)?;
     let mut open = None::<(String, Box<dyn StoreFile>)>;
+    let mut claims = Claims::new(source);
     loop {
         let answer = match Request::read(input).map_err(failed)? {
             Request::State(shipped) => {
-                (sending.told)(&shipped);
+                if claims.take(&shipped)? {
+                    (sending.told)(&shipped);
+                }
                 continue;
             }
-            Request::Done => return Ok(()),
+            Request::Done => return claims.check_done(sending.once),
             Request::Failed { kind, message } => {
                 return Err(Error::new(kind, format!("the receiver: {message}")));
             }
@@ -64,7 +67,7 @@ pub fn serve(
                 false => Err(not_given(&path)),
             },
             Request::Wait { milliseconds, known } => {
-                let time = Duration::from_millis(milliseconds.into()).min(LONGEST_WAIT);
+                let time = Duration::from_millis(milliseconds.into());
                 Ok(Answer::News(wait(source, known, time, sending.wait)))
             }
         };

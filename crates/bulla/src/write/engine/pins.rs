@@ -1,5 +1,6 @@
 //! The pin of a log that is opened for writing: what is there is looked at and compared before anything is written, and is made,
-//! remembered and advanced after that. The newest checkpoint that the log's witnesses have cosigned is compared as a pin is.
+//! remembered and advanced after that. The newest checkpoint that the log's witnesses have cosigned is compared as a pin is, and so is the
+//! head in `checkpoint.cose`, as far as the log has so many frames.
 //!
 //! Invariants:
 //! - nothing is adopted of a log that ends before its pin or `checkpoint.witnessed`, or that does not begin with their frames;
@@ -10,6 +11,7 @@ use crate::format::config::{self, LogConfig};
 use crate::format::files;
 use crate::keys::settings;
 use crate::scan::checkpoint::trusted_checkpoint;
+use crate::scan::cose;
 use crate::scan::cosignatures;
 use crate::scan::earlier::Earlier;
 use crate::scan::pin::{Pin, PinFile};
@@ -73,10 +75,8 @@ impl PinAtHand {
                 return Err(Error::new(
                     ErrorKind::Refused,
                     format!(
-                        "{}, and the log's keys in {} remember it; where it is lost for good, `bulla config DIR set pin {path}` \
-                         makes it again, of what the log has now",
-                        pin.gone(),
-                        keys.describe("")
+                        "{}; where it is lost for good, `bulla config DIR set pin {path}` makes it again, of what the log has now",
+                        pin.gone(&format!(", and the log's keys in {} remember it", keys.describe("")))
                     ),
                 ));
             }
@@ -120,7 +120,8 @@ impl PinAtHand {
 
 /// Compares what is known of the log's earlier trees with what would be gone on with, a log whose checkpoint signs `signed` and that ends
 /// with `edge`, behind frame `next`: the pin, and the newest checkpoint that the log's witnesses have cosigned. Of the latter the signature
-/// of the log's key is what counts, whatever became of its witnesses and their policy since: it says that the log had so many frames.
+/// of the log's key is what counts, whatever became of its witnesses and their policy since: it says that the log had so many frames. Returns
+/// whether `checkpoint.cose` is damaged, so that publishing makes it anew.
 ///
 /// # Errors
 /// `Tampered` where the log ends before one of them does, or does not begin with its frames; `Unavailable` where a file cannot be read.
@@ -129,28 +130,37 @@ pub(crate) fn compare(
     (log, config): (&dyn Store, &LogConfig),
     signed: TreeHead,
     (edge, next): (&Edge, u64),
-) -> Result<()> {
+) -> Result<bool> {
     let witnessed = cosignatures::read(log, config, files::WITNESSED)?
         .map(|(_, head)| Earlier { name: log.describe(files::WITNESSED), head });
     let name = log.describe("");
-    for earlier in pin.and_then(PinAtHand::earlier).into_iter().chain(witnessed) {
-        let head = earlier.head;
-        if next < head.size {
+    let known = pin.and_then(PinAtHand::earlier).into_iter().chain(witnessed).collect::<Vec<_>>();
+    for earlier in &known {
+        if next < earlier.head.size {
             return Err(Error::tampered(format!(
                 "{name} ends after {}, but {}; run `bulla verify`",
                 counted(next, "frame"),
                 earlier.is_ahead()
             )));
         }
-        match edge.root_at(head.size) {
-            Some(root) if root == head.root => {}
+    }
+    let cose = cose::read(log)?.map(|read| read.and_then(|head| cose::by_log(head, config)));
+    // A copy that is made beside a writer may have one of more frames than the log.
+    let of_cose = cose.as_ref().and_then(|cose| cose.as_ref().ok()).filter(|cose| cose.size() <= next);
+    let of_cose = of_cose.map(|cose| Earlier {
+        name: log.describe(files::COSE_CHECKPOINT),
+        head: TreeHead { size: cose.size(), root: cose.root() },
+    });
+    for earlier in known.into_iter().chain(of_cose) {
+        match edge.root_at(earlier.head.size) {
+            Some(root) if root == earlier.head.root => {}
             Some(_) => {
                 return Err(Error::tampered(format!("{name}: {}; run `bulla verify`", earlier.is_other())));
             }
             None => earlier.require_beginning(log, signed)?,
         }
     }
-    Ok(())
+    Ok(cose.is_some_and(|cose| cose.is_err()))
 }
 
 /// The pin at a path, which lies neither in the log's directory nor among its keys: it would be put back with them.

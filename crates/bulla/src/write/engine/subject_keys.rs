@@ -140,9 +140,9 @@ fn find(
     (subject_keys, vaults): (Option<&SubjectKeys>, Vaults),
     pin: Option<&PinAtHand>,
 ) -> Result<Found> {
-    let found = recover::find(&**log, keys, config)?;
+    let mut found = recover::find(&**log, keys, config)?;
     let (edge, next) = found.edge();
-    pins::compare(pin, (&**log, config), found.signed(), (&edge, next))?;
+    found.report.cose_damaged = pins::compare(pin, (&**log, config), found.signed(), (&edge, next))?;
     if let Some(subject_keys) = subject_keys.filter(|_| vaults == Vaults::Newest) {
         let SubjectKeys { subjects, vault } = subject_keys;
         let log = (found.signed_frames(), found.report.entries);

@@ -137,6 +137,26 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..NOTHING
     },
     Attack {
+        name: "`bulla.toml` made one that is to arrive with another checkpoint",
+        carry_out: |scene| {
+            let text = scene.read("bulla.toml");
+            scene.write("bulla.toml.next", &[b"bulla-next-v1 7\n", &text[..]].concat());
+            fs::remove_file(scene.path("bulla.toml")).unwrap();
+        },
+        found: &[(Public, &["config-damaged"])],
+        writer: Writer::Fails(ErrorKind::Tampered),
+        pinned: Writer::Fails(ErrorKind::Tampered),
+        ..NOTHING
+    },
+    Attack {
+        name: "a bit of `checkpoint.cose`",
+        carry_out: |scene| scene.flip("checkpoint.cose", 60),
+        found: &[(Public, &["cose-mismatch"])],
+        mended: true,
+        elsewhere: "the writer makes it anew, and says so: it is no evidence of anything",
+        ..NOTHING
+    },
+    Attack {
         name: "a value of `[settings]` that no promise rests on",
         carry_out: |scene| edit(scene, "\n[settings]", "\n[settings]\ncompression = 3"),
         elsewhere: "nothing has to: it is free",

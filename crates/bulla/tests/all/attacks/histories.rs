@@ -1,7 +1,7 @@
 //! Other histories of a log than its own: earlier ones that are put back, second ones, and logs of the same name.
 
 use super::Controls::{Both, Keys};
-use super::Level::{Host, Identity, Key, Pin, Seal};
+use super::Level::{Host, Identity, Key, Pin, Public, Seal};
 use super::scene::{ORIGIN, Scene, State::Open, block};
 use super::{Attack, NOTHING, Writer};
 use crate::erase::world::copy_into;
@@ -100,6 +100,27 @@ pub(super) const ATTACKS: &[Attack] = &[
             scene.go_on(20);
         },
         found: &[(Pin, &["pin-mismatch f0-13"])],
+        pinned: Writer::Fails(ErrorKind::Tampered),
+        ..NOTHING
+    },
+    Attack {
+        name: "a second history of which `checkpoint.cose` alone is left",
+        controls: Both,
+        carry_out: |scene| {
+            let (log, keys) = (scene.beside("own"), scene.beside("own.keys"));
+            copy_into(&scene.directory, &log);
+            copy_into(&scene.keys(), &keys);
+            scene.put_back("audit", "early");
+            scene.put_back("audit.keys", "early");
+            scene.go_on(4);
+            fs::copy(scene.path("checkpoint.cose"), log.join("checkpoint.cose")).unwrap();
+            for (own, place) in [(log, scene.directory.clone()), (keys, scene.keys())] {
+                fs::remove_dir_all(&place).unwrap();
+                fs::rename(own, place).unwrap();
+            }
+        },
+        found: &[(Public, &["cose-mismatch"])],
+        writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
     },

@@ -88,6 +88,8 @@ struct Attack {
     writer: Writer,
     /// The same of one that has a pin.
     pinned: Writer,
+    /// Whether what was found is damage that a writer mends, and tells of.
+    mended: bool,
     /// What else finds it, or why nothing has to.
     elsewhere: &'static str,
 }
@@ -101,6 +103,7 @@ const NOTHING: Attack = Attack {
     found: &[],
     writer: Writer::Opens,
     pinned: Writer::Opens,
+    mended: false,
     elsewhere: "",
 };
 
@@ -172,15 +175,16 @@ fn findings(scene: &Scene, level: Level) -> Vec<String> {
     }
 }
 
-/// What becomes of a writer that opens the log.
-fn opening(scene: &Scene, pinned: bool) -> Writer {
+/// What becomes of a writer that opens the log, and whether it tells that it mends something.
+fn opening(scene: &Scene, pinned: bool) -> (Writer, bool) {
     let options = if pinned { scene.options().pin(&scene.pin) } else { scene.options() };
     match Log::open(&scene.directory, options) {
         Ok(log) => {
+            let mends = log.recovery().cose_damaged;
             log.close().unwrap();
-            Writer::Opens
+            (Writer::Opens, mends)
         }
-        Err(error) => Writer::Fails(error.kind()),
+        Err(error) => (Writer::Fails(error.kind()), false),
     }
 }
 
@@ -200,15 +204,17 @@ fn hold(attacks: &[Attack]) {
             }
         }
         // Opening may change what is there.
-        let pinned = writer.unwrap_or_else(|| opening(&scene.copied(), true));
-        let writers = (writer.unwrap_or_else(|| opening(&scene, false)), pinned);
-        if writers != (attack.writer, attack.pinned) {
-            wrong += &format!("{}: writers: {writers:?}\n", attack.name);
+        let open =
+            |scene: &Scene, pinned| writer.map_or_else(|| opening(scene, pinned), |ended| (ended, false));
+        let (pinned, _) = open(&scene.copied(), true);
+        let (alone, mended) = open(&scene, false);
+        if (alone, pinned, mended) != (attack.writer, attack.pinned, attack.mended) {
+            wrong += &format!("{}: writers: {alone:?}, {pinned:?}, told {mended}\n", attack.name);
         }
         let after = findings(&scene, Level::Key);
         let hidden = attack.found_at(Level::Key).iter().filter(|found| !found.starts_with("told: "));
         let hidden = hidden.filter(|found| !after.iter().any(|one| one == *found)).collect::<Vec<_>>();
-        if !hidden.is_empty() {
+        if hidden.is_empty() == attack.mended {
             wrong += &format!("{}: a writer has hidden {hidden:?} and left {after:?}\n", attack.name);
         }
     }
@@ -227,7 +233,7 @@ fn nothing_is_found_where_nobody_attacks() {
             assert_eq!(findings(&scene, level), expected, "{level:?}");
         }
         for pinned in [false, true] {
-            assert_eq!(opening(&scene.copied(), pinned), Writer::Opens);
+            assert_eq!(opening(&scene.copied(), pinned), (Writer::Opens, false));
         }
     }
 }

@@ -125,6 +125,73 @@ fn a_mirror_whose_configuration_has_arrived_is_one_to_readers_and_writers_before
     assert!(!second_reader_agrees(&source, &to), "the second reader");
 }
 
+/// A mirror's first copy has no checkpoint before the one that makes its `bulla.toml.next` count: with one, a missing `bulla.toml` is damage.
+#[test]
+fn a_mirror_whose_configuration_was_taken_away_is_no_first_copy() {
+    let (source, earlier) = Source::eventful();
+    let second = source.copied("second");
+    source.append(1);
+    let log = Log::open(&second, Source::options()).unwrap();
+    append(&log, 30);
+    log.close().unwrap();
+    let other = Source::new();
+    for size in ["0", "7"] {
+        let place = tempfile::tempdir().unwrap();
+        let to = place.path().join("copy");
+        source.ship(&to).unwrap();
+        let text = fs::read(to.join("bulla.toml")).unwrap();
+        fs::write(to.join("bulla.toml.next"), [format!("bulla-next-v1 {size}\n").as_bytes(), &text].concat())
+            .unwrap();
+        fs::remove_file(to.join("bulla.toml")).unwrap();
+        let before = fs::read(to.join("checkpoint")).unwrap();
+        assert_eq!(super::found(&source, &to), ["config-damaged"]);
+        assert!(!second_reader_agrees(&source, &to), "the second reader");
+        for from in [&source.directory, &earlier, &second, &other.directory] {
+            let refused = Mirror::open(from, &to, None).map(drop).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Tampered, "{refused}");
+            assert!(refused.to_string().contains("no bulla.toml"), "{refused}");
+        }
+        assert_eq!(fs::read(to.join("checkpoint")).unwrap(), before);
+        // Nothing was lost by that: with the file it goes on, and takes no other history.
+        fs::write(to.join("bulla.toml"), text).unwrap();
+        let refused = Mirror::open(&other.directory, &to, None).unwrap().poll(|_| {}).unwrap_err();
+        assert!(refused.to_string().contains("pin-mismatch"), "{refused}");
+        source.ship(&to).unwrap();
+        is_sound(&source.verify(&to).run().unwrap(), "put back");
+    }
+}
+
+/// What does not count is not looked at, however long it is; what counts has the bound of `bulla.toml`.
+#[test]
+fn a_configuration_that_is_to_arrive_may_be_anything_until_it_counts() {
+    let source = Source::new();
+    source.append(1);
+    let place = tempfile::tempdir().unwrap();
+    let to = place.path().join("copy");
+    source.ship(&to).unwrap();
+    let size = fs::read_to_string(to.join("checkpoint")).unwrap().lines().nth(1).unwrap().to_owned();
+    let text = fs::read(to.join("bulla.toml")).unwrap();
+    let next = |size: &str, text: &[u8]| {
+        fs::write(to.join("bulla.toml.next"), [format!("bulla-next-v1 {size}\n").as_bytes(), text].concat())
+            .unwrap();
+    };
+    for rubbish in [&vec![0xff; 64], &vec![b'#'; (1 << 20) + 1]] {
+        next("99", rubbish);
+        is_sound(&source.verify(&to).run().unwrap(), "what does not count");
+        assert!(second_reader_agrees(&source, &to), "the second reader");
+        next(&size, rubbish);
+        assert_eq!(super::found(&source, &to), ["config-damaged"]);
+        assert!(!second_reader_agrees(&source, &to), "the second reader");
+    }
+    let filled = |length: usize| [&text[..], &vec![b'#'; length - text.len()]].concat();
+    next(&size, &filled(1 << 20));
+    is_sound(&source.verify(&to).run().unwrap(), "as long as may be");
+    assert!(second_reader_agrees(&source, &to), "the second reader");
+    next(&size, &filled((1 << 20) + 1));
+    assert_eq!(super::found(&source, &to), ["config-damaged"]);
+    assert!(!second_reader_agrees(&source, &to), "the second reader");
+}
+
 /// Whether the second reader finds no violation in `directory`.
 fn second_reader_agrees(source: &Source, directory: &std::path::Path) -> bool {
     second_reader(&source.key).arg("--").arg(directory).output().unwrap().status.success()

@@ -175,3 +175,91 @@ fn what_the_receiver_has_against_a_log_the_sender_hears() {
     assert_eq!(bound(None).sender.unwrap_err().kind(), ErrorKind::Tampered);
     assert!(empty.open("bulla.toml").is_err());
 }
+
+/// What a receiver says, in bytes: a message of this kind with these fields.
+fn message(kind: u8, fields: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(1 + fields.len()).unwrap();
+    [&length.to_le_bytes()[..], &[kind], fields].concat()
+}
+
+/// That so many frames and entries have arrived, and so many frames, entries and bytes not.
+fn state(numbers: [u64; 5]) -> Vec<u8> {
+    let numbers = numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
+    message(5, &[&[0; 10][..], &numbers].concat())
+}
+
+#[test]
+fn a_sender_passes_on_nothing_that_a_receiver_cannot_have() {
+    let source = Source::new();
+    source.append(6);
+    let report = source.verify(&source.directory).run().unwrap();
+    let (frames, entries) = (report.tree_size, report.entries);
+    let mut bytes = 0;
+    let to = tempfile::tempdir().unwrap();
+    source
+        .mirror(&to.path().join("copy"))
+        .unwrap()
+        .poll(|told| bytes = bytes.max(told.behind.bytes))
+        .unwrap();
+    let served = |said: &[Vec<u8>], once| {
+        let mut told = Vec::new();
+        let (input, mut output) = (said.concat(), Vec::new());
+        let mut sending = Sending {
+            once,
+            key: None,
+            wait: &mut |_| true,
+            told: &mut |shipped: &Shipped| told.push(shipped.frames),
+        };
+        let ended = serve(&*files(&source.directory), &mut &input[..], &mut output, &mut sending);
+        (ended.map_err(|error| (error.kind(), error.to_string())), told)
+    };
+    let (none, all, done) =
+        (state([0, 0, frames, entries, bytes]), state([frames, entries, 0, 0, 0]), message(6, &[]));
+    // What is so.
+    assert_eq!(served(&[none.clone(), all.clone(), done.clone()], true), (Ok(()), vec![0, frames]));
+    let refused = [&[6][..], b"why"].concat();
+    let beyond = |at: usize, by: u64| {
+        let mut numbers = [0, 0, frames, entries, bytes];
+        numbers[at] = numbers[at].saturating_add(by);
+        state(numbers)
+    };
+    for (at, by) in (0..5).flat_map(|at| [(at, 1), (at, u64::MAX)]) {
+        let false_one = beyond(at, by);
+        let (ended, told) = served(&[none.clone(), false_one.clone(), all.clone(), done.clone()], true);
+        let (kind, why) = ended.unwrap_err();
+        assert_eq!((kind, told), (ErrorKind::Unavailable, vec![0]), "{at} by {by}: {why}");
+        assert!(why.contains("the receiver says that it has"), "{why}");
+        // One that is ahead of a log that was put back begins so, and says what it has against that.
+        let (ended, told) = served(&[false_one.clone(), message(7, &refused)], true);
+        assert_eq!(ended.unwrap_err(), (ErrorKind::Tampered, "the receiver: why".to_owned()));
+        assert!(told.is_empty(), "{told:?}");
+        for rest in [vec![done.clone()], vec![false_one.clone(), done.clone()]] {
+            let (ended, told) = served(&[vec![false_one.clone()], rest].concat(), true);
+            assert_eq!((ended.unwrap_err().0, told), (ErrorKind::Unavailable, vec![]));
+        }
+    }
+    // That all has arrived.
+    for said in [
+        vec![done.clone()],
+        vec![none.clone(), done.clone()],
+        vec![state([frames - 1, 0, 0, 0, 0]), done.clone()],
+    ] {
+        let (kind, why) = served(&said, true).0.unwrap_err();
+        assert_eq!(kind, ErrorKind::Unavailable);
+        assert!(why.contains("the receiver says that all has arrived"), "{why}");
+    }
+    let (ended, _) = served(&[all, done], false);
+    assert!(ended.unwrap_err().1.contains("was to go on"));
+}
+
+#[test]
+fn what_a_receiver_of_a_damaged_log_says_is_heard() {
+    let source = Source::new();
+    source.append(6);
+    let segment = source.directory.join("segments/00000000000000000000.seg");
+    std::fs::write(segment, b"").unwrap();
+    let to: Arc<dyn Store> = Arc::new(Memory::new());
+    let sender = mirrored(&source.directory, &to, Line::Sound, (None, None)).sender.unwrap_err();
+    assert_eq!(sender.kind(), ErrorKind::Tampered, "{sender}");
+    assert!(sender.to_string().contains("frames-missing"), "{sender}");
+}
