@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths};
+use crate::missing_paths::MissingPathJson;
 use crate::output::{on_line, print, print_json, time};
 use bulla::control::{Client, Status};
 use bulla::environment::{Clock, SystemClock};
@@ -132,6 +133,9 @@ struct Facts {
     vault_replicas: Option<Vec<Replica>>,
     /// The log's pin; `null` where it has none, and where the key directory, which says so, cannot be read.
     pin: Option<Pin>,
+    /// The paths of the log that are not there; absent where all are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing_paths: Vec<MissingPathJson>,
     /// Whether a writer has the log open.
     locked: bool,
     /// The process that has, where it is known.
@@ -272,6 +276,7 @@ impl From<bulla::Info> for Facts {
             extra: info.extra,
             vault_replicas: None,
             pin: None,
+            missing_paths: info.missing_paths.iter().map(MissingPathJson::from).collect(),
             locked: info.locked,
             writer: None,
         }
@@ -325,6 +330,7 @@ impl Facts {
             };
             ("pin", format!("{}  {state}", pin.path))
         }));
+        lines.extend(self.missing_paths.iter().map(|path| ("missing", path.to_text())));
         lines.push(match (self.locked, self.writer) {
             (false, _) => ("writer", "none".to_owned()),
             (true, None) => ("writer", "has it open".to_owned()),

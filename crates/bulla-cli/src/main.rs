@@ -29,6 +29,7 @@ mod manual;
 mod maps;
 mod mirror;
 mod missing_keys;
+mod missing_paths;
 mod new_file;
 mod nothing_found;
 mod order;

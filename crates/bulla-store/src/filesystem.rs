@@ -91,6 +91,17 @@ impl FileSystem {
         })
     }
 
+    /// Whether both hold the same directory, by device and inode.
+    ///
+    /// # Errors
+    /// Where one of them is not there, or cannot be asked.
+    pub fn is_same_directory(&self, other: &FileSystem) -> io::Result<bool> {
+        let id = |store: &FileSystem| {
+            Ok::<_, io::Error>(FileId::of(&rustix::fs::fstat(store.shared.held()?.directory())?))
+        };
+        Ok(id(self)? == id(other)?)
+    }
+
     /// The bytes of a block of the file system that the directory is on; 0 where that does not say.
     ///
     /// # Errors

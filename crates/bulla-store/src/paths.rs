@@ -46,6 +46,16 @@ pub trait Paths: Debug {
     /// The paths that are not there.
     fn missing(&self) -> Vec<MissingPath>;
 
+    /// What is wrong with paths that are not what they say they are, one sentence each: two places that both say they are one path, and
+    /// one in whose place another is expected.
+    fn mismatches(&self) -> Vec<String>;
+
+    /// Refuses a log that is not to be answered from for want of a path. One that is written is always read.
+    ///
+    /// # Errors
+    /// `Unavailable` where a path is missing that may hold what no other has; `Tampered` where there are [`Paths::mismatches`].
+    fn require_readable(&self) -> Result<()>;
+
     /// Refuses a log that cannot be gone on with for want of a path.
     ///
     /// # Errors

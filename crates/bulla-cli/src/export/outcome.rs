@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::missing_keys::{self, WITHOUT};
+use crate::missing_paths::MissingPathJson;
 use crate::nothing_found::SubjectJson;
 use bulla::text::spelling::counted;
 use bulla::{Exported, Query, Severity, Unopened};
@@ -47,6 +48,9 @@ pub(super) struct ExportedJson<'a> {
     root: Option<String>,
     /// Whether something that is not signed yet may follow, which is not looked at.
     unsigned: bool,
+    /// The paths of the log that are not there; absent where all are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing_paths: Vec<MissingPathJson>,
     /// Where nothing was found.
     subjects: Vec<SubjectJson<'a>>,
 }
@@ -66,6 +70,7 @@ impl<'a> From<&'a Exported> for ExportedJson<'a> {
             tree_size: read.map(|read| read.tree_size),
             root: read.map(|read| read.root.to_base64()),
             unsigned: exported.unsigned(),
+            missing_paths: exported.missing_paths.iter().map(MissingPathJson::from).collect(),
             subjects: exported.subjects.iter().map(SubjectJson::from).collect(),
         }
     }

@@ -42,6 +42,7 @@ mod manual;
 mod memory;
 mod mirror;
 mod numbered;
+mod paths;
 mod pin;
 mod planted;
 mod prove;

@@ -10,14 +10,14 @@ use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
 use crate::read::standing::AskedSubject;
-use crate::read::verify::{Examined, Verify};
+use crate::read::verify::{Examined, Verify, missing_paths};
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::unsigned;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{FileSystem, Store};
+use bulla_store::{FileSystem, MissingPath, Paths, Store};
 use bulla_text::jsonl;
 use bulla_text::spelling::counted;
 use std::io::Write;
@@ -59,6 +59,8 @@ pub struct Exported {
     pub findings: Vec<Finding>,
     /// Whether a signature vouches for what was written. Of a salvage it may not: then any of it may be forged.
     pub signed: bool,
+    /// The paths of the log that are not there: of what is under a signature those alone that hold nothing newer than the others.
+    pub missing_paths: Vec<MissingPath>,
     /// What was read, but for a salvage, which reads everything.
     pub read: Option<ReadReport>,
 }
@@ -145,7 +147,7 @@ impl Export {
     ///
     /// # Errors
     /// `Tampered` for a damaged log unless it is to be salvaged, with nothing written but to a destination that is
-    /// [`Delivery::Discardable`]; `NoKey` without an identity that fits; `Unavailable` where a file cannot be read;
+    /// [`Delivery::Discardable`], `Unavailable` alike where a path is missing that may hold what no other has; `NoKey` without an identity that fits; `Unavailable` where a file cannot be read;
     /// and whatever `write` returns.
     pub fn run_with<P: Send>(
         self,
@@ -155,11 +157,14 @@ impl Export {
         if self.given.identity.is_none() {
             return Err(Error::new(ErrorKind::NoKey, "an export needs an identity that opens the log"));
         }
-        match (self.salvage, self.query.is_narrow()) {
+        let store = self.given.store.clone();
+        let mut exported = match (self.salvage, self.query.is_narrow()) {
             (true, _) => self.run_salvage(render, write),
             (false, true) => self.read_some(render, write),
             (false, false) => self.read_all(render, write),
-        }
+        }?;
+        exported.missing_paths = store.paths().map_or_else(Vec::new, Paths::missing);
+        Ok(exported)
     }
 
     /// Verifies with public data alone what is not read anyway, then reads that same log.
@@ -168,6 +173,7 @@ impl Export {
         render: impl Fn(&Matches<'_>) -> P + Sync,
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
+        self.given.store.paths().map_or(Ok(()), Paths::require_readable)?;
         let verify = Verify::open_store(self.given.store.clone())?;
         let (report, examined) = verify.with(self.given.clone().in_public()).examine()?;
         if let Some(first) = report.findings.iter().find(|finding| finding.kind.is_damage()) {
@@ -203,8 +209,8 @@ impl Export {
         reader.given = self.given;
         let reading = reader.reading()?;
         let read = reading.read(&self.query, self.delivery, render, write)?;
-        let notice = unsigned::notice(&reading.manifest)?;
-        let mut exported = Exported::of(read, notice.into_iter().collect());
+        let notices = missing_paths(&*reader.given.store).chain(unsigned::notice(&reading.manifest)?);
+        let mut exported = Exported::of(read, notices.collect());
         if exported.entries == 0 {
             exported.subjects = reading.subjects_not_found(&self.query, exported.unsigned())?;
         }
@@ -239,6 +245,7 @@ impl Exported {
             unopened: Vec::new(),
             findings,
             signed: true,
+            missing_paths: Vec::new(),
             read: Some(read),
         }
     }

@@ -13,7 +13,7 @@ use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::cosignature::CosignerKey;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};
-use bulla_store::{FileSystem, Store};
+use bulla_store::{FileSystem, MissingPath, Paths, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,6 +69,9 @@ pub struct Info {
     pub extra: BTreeMap<String, String>,
     /// Whether a writer has it open.
     pub locked: bool,
+    /// The paths on which it lies and that are not there: without one that the writer has not left, what is said here may be older than
+    /// the log.
+    pub missing_paths: Vec<MissingPath>,
 }
 
 /// A witness that a log asks, and what it has cosigned as far as the log's files have it: each cosignature was verified.
@@ -100,7 +103,7 @@ pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
 /// # Errors
 /// As [`info`].
 pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
-    let manifest = Manifest::load_end(Snapshot::of(store)?)?;
+    let manifest = Manifest::load_end(Snapshot::part_of(store)?)?;
     let unsigned = unsigned(&manifest)?;
     let Snapshot { store, config, checkpoint, live, .. } = manifest.snapshot;
     let (store, size) = (&*store, checkpoint.size);
@@ -136,6 +139,7 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         extra: config.extra,
         times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
         locked: live,
+        missing_paths: store.paths().map_or_else(Vec::new, Paths::missing),
     })
 }
 

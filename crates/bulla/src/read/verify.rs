@@ -8,6 +8,7 @@
 //! which judge it as opening the log would, or where the caller knows that the log was closed.
 
 mod age;
+mod paths;
 mod tail;
 mod witness;
 
@@ -37,7 +38,8 @@ use bulla_crypto::seal_chain::{SealChain, parse_seal_key};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{FileSystem, MissingPath, Paths, Store};
+use bulla_store::{FileSystem, Store};
+pub(super) use paths::missing as missing_paths;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -265,7 +267,7 @@ impl Verify {
             let misfit = cose::judge(cose::read(&**store)?, &**store, config, checkpoint)?;
             misfit.into_iter().for_each(|misfit| findings.add(misfit));
         }
-        missing_paths(&**store).for_each(|finding| findings.add(finding));
+        paths::judge(&**store).for_each(|finding| findings.add(finding));
         let identity = given.identity.clone();
         let mut index = index::Check::new(&**store, *live);
         let wants = match identity {
@@ -397,16 +399,6 @@ impl Verify {
         let erased = Erased { numbers: scan.take_erased(), frames: 0..checkpoint.size };
         Ok((report, Some(Examined { snapshot: snapshot.clone(), frames: seen, erased })))
     }
-}
-
-/// The paths of the log that are not there. The frames that lie there are told as what they are, missing.
-fn missing_paths(store: &dyn Store) -> impl Iterator<Item = Finding> {
-    let missing = store.paths().map_or_else(Vec::new, Paths::missing);
-    missing.into_iter().map(|MissingPath { place, id, reason, left }| {
-        let id = id.map_or_else(String::new, |id| format!(", path {id}"));
-        let newer = if left { "" } else { "; it may hold newer frames than the others" };
-        Finding::new(FindingKind::PathMissing, format!("{place}{id}, is missing: {reason}{newer}"))
-    })
 }
 
 /// What a verification looked at.

@@ -46,6 +46,7 @@ pub enum FindingKind {
     Stale,
     Abandoned,
     PathMissing,
+    PathMismatch,
     Gap,
     IndexDamaged,
     UnknownFile,
@@ -54,7 +55,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 40] = [
+    pub const ALL: [FindingKind; 41] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -91,6 +92,7 @@ impl FindingKind {
         FindingKind::Stale,
         FindingKind::Abandoned,
         FindingKind::PathMissing,
+        FindingKind::PathMismatch,
         FindingKind::Gap,
         FindingKind::IndexDamaged,
         FindingKind::UnknownFile,
@@ -136,6 +138,7 @@ impl FindingKind {
             Self::Stale => "stale",
             Self::Abandoned => "abandoned",
             Self::PathMissing => "path-missing",
+            Self::PathMismatch => "path-mismatch",
             Self::Gap => "gap",
             Self::IndexDamaged => "index-damaged",
             Self::UnknownFile => "unknown-file",
@@ -156,6 +159,7 @@ impl FindingKind {
                 | Self::ErasedWhileHeld
                 | Self::Unwitnessed
                 | Self::Stale
+                | Self::PathMissing
         );
         self.severity() == Severity::Violation && !besides_entries
     }
@@ -166,7 +170,6 @@ impl FindingKind {
             Self::UnsignedTail
             | Self::UnwitnessedTail
             | Self::Abandoned
-            | Self::PathMissing
             | Self::Gap
             | Self::IndexDamaged
             | Self::UnknownFile => Severity::Notice,

@@ -15,7 +15,7 @@ use crate::scan::trust::{self, Trust, Witnessed};
 use bulla_crypto::environment::{Environment, Interrupt};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, Result, Store};
+use bulla_store::{Error, Paths, Result, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,8 +90,16 @@ impl Snapshot {
     /// A log whose checkpoint is believed: it has to be signed by the log's key, and signed and witnessed as `trust` asks for.
     ///
     /// # Errors
-    /// `Tampered` where it is not, or what is witnessed is another log; `Unavailable` where a file cannot be read.
+    /// `Tampered` where it is not, or what is witnessed is another log; `Unavailable` where a file cannot be read, or a path of the log
+    /// is missing that may hold more of it.
     pub(crate) fn trusted(store: Arc<dyn Store>, config: LogConfig, trust: &Trust) -> Result<Self> {
+        let snapshot = Self::in_part(store, config, trust)?;
+        snapshot.store.paths().map_or(Ok(()), Paths::require_readable)?;
+        Ok(snapshot)
+    }
+
+    /// The same of the paths that are there.
+    fn in_part(store: Arc<dyn Store>, config: LogConfig, trust: &Trust) -> Result<Self> {
         let mut findings = Findings::default();
         let snapshot = Self::examine(store, config, trust, &mut findings)?;
         let snapshot = believed(snapshot, findings)?;
@@ -138,6 +146,15 @@ impl Snapshot {
     pub(crate) fn of(store: Arc<dyn Store>) -> Result<Self> {
         let (config, _) = config::load_of_log(&*store)?;
         Self::trusted(store, config, &Trust::default())
+    }
+
+    /// The same of the paths that are there, for whoever says which are missing.
+    ///
+    /// # Errors
+    /// As [`Snapshot::of`], but for the paths.
+    pub(crate) fn part_of(store: Arc<dyn Store>) -> Result<Self> {
+        let (config, _) = config::load_of_log(&*store)?;
+        Self::in_part(store, config, &Trust::default())
     }
 
     /// The same log as it is now.

@@ -50,6 +50,11 @@ impl BackOff {
         self.endless.store(true, Ordering::Relaxed);
     }
 
+    /// Whether attempts end only when closing is announced, and it is not yet.
+    pub(crate) fn goes_on_for_ever(&self) -> bool {
+        self.endless.load(Ordering::Relaxed) && !self.closing.is_raised()
+    }
+
     /// Has `tell` told, from now on, what failed, once for each thing that is about to be tried again.
     pub(crate) fn when_trying_again(&self, tell: Tell) {
         *self.teller.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
@@ -125,7 +130,7 @@ impl Attempts<'_> {
         if self.back_off.given_up.is_raised() {
             return false;
         }
-        let is_endless = self.back_off.endless.load(Ordering::Relaxed) && !self.back_off.closing.is_raised();
+        let is_endless = self.back_off.goes_on_for_ever();
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
             None if is_endless => {}

@@ -4,6 +4,7 @@
 mod beside;
 mod crashes;
 mod directories;
+mod partial;
 mod returning;
 mod world;
 

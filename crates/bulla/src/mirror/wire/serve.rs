@@ -9,7 +9,7 @@ use crate::mirror::Shipped;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_proof::tile;
-use bulla_store::{Error, Result, Store, StoreFile};
+use bulla_store::{Error, Paths, Result, Store, StoreFile};
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
@@ -103,6 +103,11 @@ fn file(source: &dyn Store, path: &str) -> io::Result<Box<dyn StoreFile>> {
 }
 
 fn opened(source: &dyn Store, path: &str) -> io::Result<(Box<dyn StoreFile>, Answer)> {
+    if path == files::CHECKPOINT {
+        // The receiver would take that of a part of the log for an older log.
+        let whole = source.paths().map_or(Ok(()), Paths::require_readable);
+        whole.map_err(|error| io::Error::other(error.to_string()))?;
+    }
     let file = file(source, path)?;
     let length = file.length()?;
     let mut first = vec![0; usize::try_from(length).unwrap_or(usize::MAX).min(FIRST)];

@@ -40,6 +40,7 @@ impl Export {
             unopened: Vec::new(),
             findings: report.findings,
             signed,
+            missing_paths: Vec::new(),
             read: None,
         };
         if let Some(examined) = examined {

@@ -7,28 +7,28 @@
 //! [`bulla_store::Paths`].
 //!
 //! Invariants:
+//! - a place that is named twice is one path; two places are two, and that both say they are the same one is a violation;
 //! - no path is opened that neither the key directory nor whoever reads has named, and none that does not say of itself that it is
 //!   one of this log;
 //! - a writer takes a path only with its lock, where it is in its place, and where nothing that lies there contradicts the log;
 //! - what the key directory notes of paths that were left is so: see [`crate::keys::paths`].
 
+mod looking;
 mod spreading;
 mod store;
 mod taking;
 
 use crate::format::config::signed::OwnKeys;
 use crate::format::config::{self, LogConfig};
-use crate::format::files;
-use crate::format::path::{self, PathId};
+use crate::format::path::PathId;
 use crate::keys::paths::{self as known, KnownPath};
 use crate::keys::settings;
-use crate::scan::checkpoint::read_note;
 use bulla_crypto::environment::{Environment, Tell};
 use bulla_proof::LogKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, FileSystem, Lock, Result, Store, Switch};
+use bulla_store::{FileSystem, Lock, Result, Store, Switch};
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -71,6 +71,8 @@ struct OnePath {
     id: Option<PathId>,
     /// Why it counts for missing.
     absent: Option<String>,
+    /// Why it cannot be the path that it says it is.
+    mismatch: Option<String>,
     /// Its checkpoint, verbatim, as it was read or written last, and what that says.
     note: Option<Vec<u8>>,
     head: Option<TreeHead>,
@@ -92,6 +94,7 @@ impl OnePath {
             store,
             id: None,
             absent: None,
+            mismatch: None,
             note: None,
             head: None,
             lock: None,
@@ -107,8 +110,8 @@ impl OnePath {
 /// alone where there are no others.
 ///
 /// # Errors
-/// `Unavailable` where the key directory's list of paths is damaged or cannot be read, where one of `also` is not there, or is no path of this log, and where none of
-/// the paths has the log's configuration.
+/// `Unavailable` where the key directory's list of paths is damaged or cannot be read, and where one of `also` is not there, or is no path
+/// of this log.
 pub fn join_paths(
     log: Arc<dyn Store>,
     keys: Option<&Arc<dyn Store>>,
@@ -119,8 +122,10 @@ pub fn join_paths(
     if log.paths().is_some() || named.is_empty() && also.is_empty() {
         return Ok(log);
     }
-    let open = |place: &PathBuf| open_path(place, environment);
-    let stores = std::iter::once(log.clone()).chain(named.iter().chain(also).map(open)).collect::<Vec<_>>();
+    let mut stores = vec![log.clone()];
+    add_places(&mut stores, &named, environment);
+    let of_keys = stores.len();
+    add_places(&mut stores, also, environment);
     let Some((config, text)) = stores.iter().find_map(|store| configuration(&**store)) else {
         // Whoever asked for the log is told what is wrong with it.
         return Ok(log);
@@ -147,9 +152,25 @@ pub fn join_paths(
         switching: Mutex::new(()),
     };
     paths.look();
-    paths.require(named.len())?;
-    paths.drop_duplicates();
+    paths.require(of_keys)?;
     Ok(Arc::new(paths))
+}
+
+/// Adds the directories at these places, each of them once, by whatever names.
+fn add_places(stores: &mut Vec<Arc<dyn Store>>, places: &[PathBuf], environment: &Environment) {
+    for place in places {
+        let store = open_path(place, environment);
+        if !stores.iter().any(|other| is_same_place(&**other, &*store)) {
+            stores.push(store);
+        }
+    }
+}
+
+/// Whether two stores are one directory: what lies in it does not tell, since that can be copied.
+fn is_same_place(one: &dyn Store, other: &dyn Store) -> bool {
+    let same =
+        one.directory().zip(other.directory()).and_then(|(one, other)| one.is_same_directory(other).ok());
+    same.unwrap_or_else(|| one.describe("") == other.describe(""))
 }
 
 /// The log in `directory` with the paths that its key directory names, if that is there, and those of `also`: for whoever reads it.
@@ -190,93 +211,10 @@ impl LogPaths {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which log a path is of, and its id.
-    fn identify(&self, index: usize, store: &dyn Store) -> Result<PathId, String> {
-        match path::read(store, self.log)? {
-            Some(id) => Ok(id),
-            None if index == 0
-                && (store.open(config::FILE).is_ok() || store.list(files::DIRECTORIES[0]).is_ok()) =>
-            {
-                Ok(PathId::first_of(self.log))
-            }
-            None => match store.list("") {
-                Err(error) => Err(error.to_string()),
-                Ok(_) if index == 0 => Err("there is no log in it".to_owned()),
-                Ok(_) => Err(format!(
-                    "it has no file `{}`, which says that it is a path of this log: is the disk mounted?",
-                    files::PATH
-                )),
-            },
-        }
-    }
-
     /// What a checkpoint says that the log's key signed.
     fn head(&self, note: &[u8]) -> Option<TreeHead> {
         let checkpoint = OwnKeys::new(&self.key, self.ml_dsa_key.as_ref()).open(note).ok()?;
         Some(TreeHead { size: checkpoint.size, root: checkpoint.root })
-    }
-
-    /// Looks which paths there are, and how far the log has come on each. The one that has come furthest is the one in use.
-    fn look(&self) {
-        let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
-        let found = stores.iter().enumerate().map(|(index, store)| {
-            let id = self.identify(index, &**store);
-            let note = read_note(&**store).ok().flatten().filter(|_| id.is_ok());
-            (id, note)
-        });
-        let found = found.collect::<Vec<_>>();
-        let mut state = self.change();
-        let State { paths, known, .. } = &mut *state;
-        for ((index, path), (id, note)) in paths.iter_mut().enumerate().zip(found) {
-            path.head = note.as_deref().and_then(|note| self.head(note));
-            path.used |= path.head.is_some();
-            path.note = note;
-            match id {
-                Ok(id) => (path.id, path.absent) = (Some(id), None),
-                Err(why) => {
-                    let place = path.store.describe("");
-                    let remembered = known.iter().find(|known| known.place == place).map(|known| known.id);
-                    let first = (index == 0).then_some(PathId::first_of(self.log));
-                    (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why));
-                }
-            }
-        }
-        let furthest = order(&state.paths).next().unwrap_or(0);
-        state.current = furthest;
-        state.published = state.paths[furthest].note.clone();
-        state.paths[furthest].used = true;
-        if let Some((_, text)) = configuration(&*state.paths[furthest].store) {
-            state.config = text;
-        }
-    }
-
-    /// That the paths that somebody named by hand are there: all but the log's own directory and those that the key directory names.
-    fn require(&self, named: usize) -> Result<()> {
-        let state = self.state();
-        let absent = |path: &OnePath| {
-            let why = path.absent.as_ref()?;
-            Some(Error::unavailable(format!("{} is no path of this log: {why}", path.store.describe(""))))
-        };
-        state.paths.iter().skip(1 + named).find_map(absent).map_or(Ok(()), Err)
-    }
-
-    /// Leaves out what was named twice, by whatever names.
-    fn drop_duplicates(&self) {
-        let mut state = self.change();
-        let mut index = 0;
-        while index < state.paths.len() {
-            let (before, rest) = state.paths.split_at(index);
-            let is_known = rest[0].absent.is_none()
-                && before.iter().any(|path| path.absent.is_none() && path.id == rest[0].id);
-            if !is_known {
-                index += 1;
-                continue;
-            }
-            state.paths.remove(index);
-            if state.current >= index {
-                state.current = order(&state.paths).next().unwrap_or(0);
-            }
-        }
     }
 
     /// Says something of a path, once.

@@ -15,7 +15,7 @@ impl LogPaths {
         let mut missing = None;
         for (store, failed) in self.readable() {
             match open(&*store) {
-                Err(error) if failed || error.kind() == io::ErrorKind::NotFound => {
+                Err(error) if failed || is_not_there(&error) => {
                     // That one failed tells more than that the others have it not.
                     if missing.is_none() || error.kind() != io::ErrorKind::NotFound {
                         missing = Some(error);
@@ -25,6 +25,18 @@ impl LogPaths {
             }
         }
         Err(missing.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    }
+
+    /// Has a path that is not in use count as failed, of a log that is written, where it does not list what it has. False of any other.
+    fn is_left_out(&self, store: &Arc<dyn Store>, directory: &str, error: &io::Error) -> bool {
+        let mut state = self.change();
+        let State { paths, current, writing, .. } = &mut *state;
+        let found = paths.iter().position(|path| Arc::ptr_eq(&path.store, store));
+        let Some(index) = found.filter(|index| *writing && index != current) else { return false };
+        paths[index].failed = true;
+        drop(state);
+        self.tell(index, format!("{} is left out: listing it: {error}", store.describe(directory)));
+        true
     }
 
     /// Does something on every path. That it fails on another than the one in use is no error: a path that failed may not even give
@@ -41,6 +53,14 @@ impl LogPaths {
         }
         done
     }
+}
+
+/// Whether there is no file, or something else than a file in its place, or above it: whoever put that there could as well have removed it.
+fn is_not_there(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory
+    )
 }
 
 /// The lock of whoever changes the configuration, on every path.
@@ -112,7 +132,11 @@ impl Store for LogPaths {
         for (store, failed) in self.readable() {
             match store.list(directory) {
                 Ok(listed) => (found, _) = (true, items.extend(listed)),
-                Err(error) if failed || error.kind() == io::ErrorKind::NotFound => {
+                Err(error)
+                    if failed
+                        || error.kind() == io::ErrorKind::NotFound
+                        || self.is_left_out(&store, directory, &error) =>
+                {
                     missing = missing.or(Some(error))
                 }
                 Err(error) => return Err(error),
@@ -200,8 +224,15 @@ impl Store for LogPaths {
         if path.is_empty() {
             return self.first.describe(path);
         }
-        let has = |(store, _): &(Arc<dyn Store>, bool)| store.open(path).is_ok() || store.list(path).is_ok();
-        let found = self.readable().into_iter().find(has);
+        // One on which something else is in the way is what an error is about.
+        let is_none = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+        let is_blocked = |(store, _): &&(Arc<dyn Store>, bool)| {
+            store.open(path).is_err_and(|error| !is_none(error))
+                && store.list(path).is_err_and(|error| !is_none(error))
+        };
+        let has = |(store, _): &&(Arc<dyn Store>, bool)| store.open(path).is_ok() || store.list(path).is_ok();
+        let readable = self.readable();
+        let found = readable.iter().find(is_blocked).or_else(|| readable.iter().find(has));
         found.map_or_else(|| self.in_use().describe(path), |(store, _)| store.describe(path))
     }
 }

@@ -1,5 +1,6 @@
 //! Which path takes what is written: another one where one fails, and what of that the key directory notes.
 
+use super::looking::require_directories;
 use super::{LogPaths, OnePath};
 use crate::format::path::PathId;
 use crate::format::{config, files};
@@ -49,6 +50,7 @@ impl LogPaths {
                 Arc::from(store.lock(files::LOCK).map_err(|error| format!("locking it: {error}"))?)
             }
         };
+        require_directories(&*store)?;
         self.compare_again(&*store, note.as_deref())?;
         self.note(|known| set(known, id, &store.describe(""), false)).map_err(|error| error.to_string())?;
         self.prepare(&*store).map_err(|error| format!("writing to it: {error}"))?;
@@ -241,9 +243,18 @@ impl Paths for LogPaths {
         missing.collect()
     }
 
+    fn mismatches(&self) -> Vec<String> {
+        self.state().paths.iter().filter_map(|path| path.mismatch.clone()).collect()
+    }
+
+    fn require_readable(&self) -> Result<()> {
+        self.require_whole()
+    }
+
     fn require_all(&self) -> Result<()> {
         // Who was at work meanwhile has left it otherwise.
         self.look();
+        self.require_told_apart()?;
         if let Some(MissingPath { place, reason, .. }) =
             self.missing().into_iter().find(|missing| !missing.left)
         {

@@ -5,22 +5,27 @@
 //! free. So before each group, each sync and each checkpoint the locks are looked at: where the path that the user
 //! wrote leads to another lock than the one that is held, or to none, the log fails.
 //!
-//! Invariant: once that was found, nothing more is written to either directory, even if the old one is put back. A log that lies on
-//! several paths goes on on another one instead.
+//! Invariant: once the log has failed for that, nothing more is written to either directory, even if the old one is put back. A log that
+//! lies on several paths goes on on another one instead. Where none takes it, one with `on_failure = "block"` waits until one does, or
+//! until the directory whose lock it holds is back: nothing is written meanwhile.
 
 use super::Engine;
 use crate::format::files;
 use crate::keys;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{Lock, Paths, Store};
+use std::fmt;
 use std::sync::{Arc, OnceLock};
+
+/// The place of the log's directory among the two.
+const LOG: usize = 0;
 
 /// The locks on both directories. They are released once nobody keeps this.
 #[derive(Debug)]
 pub(crate) struct Directories {
     /// With the names of the directories.
     locks: [(String, Box<dyn Lock>); 2],
-    /// The first that was found not to be in its place.
+    /// The one that the log has failed for, since it was not in its place.
     replaced: OnceLock<usize>,
 }
 
@@ -57,30 +62,32 @@ impl Directories {
 
     /// Looks whether both are where they were. Of a log on several paths another one takes over where the one that is written to is
     /// not.
-    ///
-    /// # Errors
-    /// `Unavailable` where that cannot be told.
-    fn look(&self, paths: Option<&dyn Paths>) -> Result<()> {
-        if self.replaced.get().is_some() {
-            return Ok(());
+    fn look(&self, paths: Option<&dyn Paths>) -> Result<(), NotInPlace> {
+        if let Some(index) = self.replaced.get() {
+            return Err(NotInPlace::Moved(*index));
         }
         if let Some(paths) = paths {
             self.look_at_paths(paths);
         }
+        let mut moved = Vec::new();
         for (index, (name, lock)) in self.locks.iter().enumerate() {
             let failed = |error| Error::io(format!("looking whether {name} is where it was"), error);
-            if !lock.is_in_place().map_err(failed)? {
-                self.replaced.get_or_init(|| index);
+            if !lock.is_in_place().map_err(failed).map_err(NotInPlace::Unknown)? {
+                moved.push(index);
             }
         }
-        Ok(())
+        match moved[..] {
+            [] => Ok(()),
+            [LOG] => Err(NotInPlace::Log(self.locks[LOG].0.clone())),
+            [first, ..] => Err(NotInPlace::Moved(first)),
+        }
     }
 
     /// Has another path take over where the one that is written to is not where it was, as long as one does.
     fn look_at_paths(&self, paths: &dyn Paths) {
         for _ in 0..paths.others() {
             let turn = paths.turn();
-            let why = match self.locks[0].1.is_in_place() {
+            let why = match self.locks[LOG].1.is_in_place() {
                 Ok(true) => return,
                 Ok(false) => "its directory was replaced or moved".to_owned(),
                 Err(error) => format!("looking at its directory: {error}"),
@@ -91,35 +98,71 @@ impl Directories {
         }
     }
 
-    /// Whether one was found to be replaced.
+    /// Whether the log has failed for one that was replaced.
     fn are_replaced(&self) -> bool {
         self.replaced.get().is_some()
     }
 
-    fn require_in_place(&self) -> Result<()> {
-        let Some(index) = self.replaced.get() else { return Ok(()) };
-        let (name, _) = &self.locks[*index];
-        Err(Error::unavailable(format!(
+    /// Has nothing more be written to either, since this one is not where it was.
+    fn give_up(&self, index: usize) -> Error {
+        let index = *self.replaced.get_or_init(|| index);
+        let (name, _) = &self.locks[index];
+        Error::unavailable(format!(
             "{name} was replaced or moved while the log was open: its lock is not the one that {name} leads to now. \
              Nothing more is written to either; what was acknowledged is in the one that was moved. Open that one by its \
              new name, or put it back; either way whatever had it open is to be started anew"
-        )))
+        ))
+    }
+}
+
+/// Why it is not so that both are where they were.
+enum NotInPlace {
+    /// That cannot be told.
+    Unknown(Error),
+    /// The log's directory, of this name, is not. It may come back.
+    Log(String),
+    /// The one with this index is not, and that is the end of it.
+    Moved(usize),
+}
+
+impl fmt::Display for NotInPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(error) => error.fmt(f),
+            Self::Log(name) => {
+                write!(
+                    f,
+                    "{name} was replaced or moved: nothing is written until it is back, or a path takes the log"
+                )
+            }
+            Self::Moved(_) => f.write_str("a directory was replaced or moved"),
+        }
     }
 }
 
 impl Engine {
-    /// That both directories are where they were when they were locked.
+    /// That both directories are where they were when they were locked. One that goes on for ever waits until the log's is.
     ///
     /// # Errors
     /// `Unavailable` where one is not, or where that cannot be told, after retries; the log then refuses everything.
     pub(crate) fn require_in_place(&self) -> Result<()> {
         let directories = self.directories.upgrade();
         let directories = directories.ok_or_else(|| Error::new(ErrorKind::Closed, "the log is closed"))?;
-        let looked = self.back_off.retry(|_| true, || directories.look(self.log.paths()));
-        looked.and_then(|()| directories.require_in_place()).inspect_err(|error| self.fail(error))
+        let passes = |why: &NotInPlace| match why {
+            NotInPlace::Unknown(_) => true,
+            NotInPlace::Log(_) => self.back_off.goes_on_for_ever(),
+            NotInPlace::Moved(_) => false,
+        };
+        let looked = self.back_off.retry(passes, || directories.look(self.log.paths()));
+        let looked = looked.map_err(|why| match why {
+            NotInPlace::Unknown(error) => error,
+            NotInPlace::Log(_) => directories.give_up(LOG),
+            NotInPlace::Moved(index) => directories.give_up(index),
+        });
+        looked.inspect_err(|error| self.fail(error))
     }
 
-    /// Whether a directory was found not to be where it was, when that was looked at last.
+    /// Whether the log has failed for a directory that was not where it was.
     pub(super) fn was_replaced(&self) -> bool {
         self.directories.upgrade().is_none_or(|directories| directories.are_replaced())
     }

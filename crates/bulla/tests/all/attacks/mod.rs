@@ -5,6 +5,7 @@ mod document;
 mod files;
 mod histories;
 mod keys;
+mod paths;
 mod scene;
 mod segments;
 mod tails;
@@ -116,7 +117,14 @@ impl Attack {
 
 /// All of them, in the order of the document.
 fn attacks() -> Vec<&'static Attack> {
-    let parts = [segments::ATTACKS, files::ATTACKS, tails::ATTACKS, histories::ATTACKS, keys::ATTACKS];
+    let parts = [
+        segments::ATTACKS,
+        files::ATTACKS,
+        tails::ATTACKS,
+        histories::ATTACKS,
+        paths::ATTACKS,
+        keys::ATTACKS,
+    ];
     parts.into_iter().flatten().collect()
 }
 
@@ -142,7 +150,7 @@ fn told(finding: &Finding) -> String {
 }
 
 fn verify(scene: &Scene, level: Level) -> Result<Report> {
-    let mut verify = Verify::open(&scene.directory)?;
+    let mut verify = Verify::open_store(scene.log(level == Level::Host)?)?;
     if level != Level::Public {
         verify = verify.key(scene.key.clone());
     }
@@ -225,9 +233,11 @@ fn hold(attacks: &[Attack]) {
 #[test]
 fn nothing_is_found_where_nobody_attacks() {
     let template = Template::new();
-    for (state, expected) in
-        [(State::Closed, &[][..]), (State::Killed, &["told: unsigned-tail 8.seg f11-13"])]
-    {
+    for (state, expected) in [
+        (State::Closed, &[][..]),
+        (State::Paths, &[]),
+        (State::Killed, &["told: unsigned-tail 8.seg f11-13"]),
+    ] {
         let scene = template.scene(state);
         for level in Level::ALL {
             assert_eq!(findings(&scene, level), expected, "{level:?}");
@@ -256,6 +266,11 @@ fn attacks_on_what_is_not_signed_yet() {
 #[test]
 fn other_histories_than_the_log_s() {
     hold(histories::ATTACKS);
+}
+
+#[test]
+fn attacks_on_one_of_several_paths() {
+    hold(paths::ATTACKS);
 }
 
 #[test]

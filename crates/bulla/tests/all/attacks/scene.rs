@@ -8,8 +8,10 @@ use bulla::environment::Environment;
 use bulla::keys::group::GroupKeys;
 use bulla::keys::recipients::IdentityFile;
 use bulla::keys::signing::SigningKey;
-use bulla::store::FileSystem;
-use bulla::{Entry, ErasureOrder, Init, Log, Options, Producer, Result, VerifierKey, default_keys};
+use bulla::store::{FileSystem, Store};
+use bulla::{
+    Configure, Entry, ErasureOrder, Init, Log, Options, Producer, Result, VerifierKey, default_keys,
+};
 use bulla_proof::LogId;
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::cose::CoseCheckpoint;
@@ -33,6 +35,8 @@ pub(super) enum State {
     Killed,
     /// A writer has it open.
     Open,
+    /// It lies on three paths: its writer went on in `second` when the log's directory was away, and was closed. `third` was never used.
+    Paths,
 }
 
 /// The log at the times that attackers have copies of: when it was made, after its first writer, after its last, and while that was at work.
@@ -59,6 +63,8 @@ pub(super) struct Scene {
     writer: Option<(Log, Producer)>,
     /// What became of that.
     failed: Option<Writer>,
+    /// Whether it lies on several paths.
+    paths: bool,
 }
 
 fn options() -> Options {
@@ -76,6 +82,23 @@ pub(super) fn block(producer: &mut Producer, people: &[&str]) {
         producer.append(&entry).unwrap();
     }
     producer.flush().unwrap().durable().unwrap();
+}
+
+/// Has the log in a place lie on three paths, and its writer go on in the second.
+fn go_on_in_second(place: &Path) {
+    let (directory, away) = (place.join("audit"), place.join("away"));
+    let paths = ["second", "third"].map(|name| place.join(name).to_str().unwrap().to_owned());
+    Configure::default().set("backup_paths", &paths.join(",")).unwrap().apply(&directory).unwrap();
+    let log = Log::open(&directory, options()).unwrap();
+    let mut producer = log.producer().unwrap();
+    block(&mut producer, &["ann"]);
+    log.flush().unwrap();
+    fs::rename(&directory, &away).unwrap();
+    block(&mut producer, &["bob"]);
+    block(&mut producer, &["nobody"]);
+    drop(producer);
+    log.close().unwrap();
+    fs::rename(&away, &directory).unwrap();
 }
 
 impl Template {
@@ -141,6 +164,10 @@ impl Template {
         fs::remove_file(keys.join("seal.key")).unwrap();
         fs::remove_file(keys.join("identity.age")).unwrap();
         let layout = Layout::of(&Image::of_store(&FileSystem::new(&directory)));
+        if state == State::Paths {
+            go_on_in_second(place.path());
+            fs::copy(place.path().join("second/checkpoint"), &pin).unwrap();
+        }
         let mut scene = Scene {
             directory,
             key: self.key.clone(),
@@ -152,6 +179,7 @@ impl Template {
             earlier: self.place.path().to_owned(),
             writer: None,
             failed: None,
+            paths: state == State::Paths,
             place,
         };
         if state == State::Open {
@@ -197,6 +225,14 @@ impl Scene {
         copy.arg("-a").arg(self.place.path().join(".")).arg(place.path());
         assert!(copy.status().unwrap().success());
         let directory = place.path().join("audit");
+        if self.paths {
+            // They are named by where they lie.
+            for name in ["settings.toml", "paths"].map(|name| default_keys(&directory).join(name)) {
+                let (from, to) = (self.place.path().to_str().unwrap(), place.path().to_str().unwrap());
+                let text = fs::read_to_string(&name).unwrap();
+                fs::write(&name, text.replace(from, to)).unwrap();
+            }
+        }
         Scene {
             directory,
             key: self.key.clone(),
@@ -208,7 +244,18 @@ impl Scene {
             earlier: self.earlier.clone(),
             writer: None,
             failed: None,
+            paths: self.paths,
             place,
+        }
+    }
+
+    /// The log with its paths: those that the key directory names, or those that whoever verifies names.
+    pub(super) fn log(&self, with_keys: bool) -> Result<Arc<dyn Store>> {
+        let also = ["second", "third"].map(|name| self.beside(name));
+        match (self.paths, with_keys) {
+            (false, _) => Ok(Arc::new(FileSystem::new(&self.directory))),
+            (true, true) => bulla::open_log(&self.directory, Some(&self.keys()), &[]),
+            (true, false) => bulla::open_log(&self.directory, None, &also),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use bulla::store::Store;
 use bulla::{
-    Configure, Entry, Follow, Followed, Log, Options, Query, Reader, Verify, default_keys, open_log,
+    Configure, Entry, FindingKind, Follow, Followed, Log, Options, Query, Reader, Severity, Verify,
+    default_keys, open_log,
 };
 use std::collections::BTreeSet;
 use std::fs;
@@ -126,4 +127,111 @@ fn a_backup_path_lies_apart_from_the_log_and_its_keys_and_is_empty() {
         assert_eq!(error.kind(), bulla::ErrorKind::Refused, "{error}");
     }
     assert!(!inside.exists() && !keys.exists());
+}
+
+/// Moved and unmounted directories are failures like others: a log that blocks waits for them, too.
+#[test]
+fn a_log_that_blocks_waits_for_a_path_that_was_moved_to_be_put_back() {
+    for back in ["audit", "backup"] {
+        let place = Place::new();
+        let configure = Configure::default().set("on_failure", "block").unwrap();
+        configure.apply(&place.directory).unwrap();
+        let log = place.open().unwrap();
+        append(&log, 0..20);
+        let (here, away) = (
+            |name: &str| place.place.path().join(name),
+            |name: &str| place.place.path().join(format!("{name}.away")),
+        );
+        for name in ["audit", "backup"] {
+            fs::rename(here(name), away(name)).unwrap();
+        }
+        std::thread::scope(|scope| {
+            let (tell, told) = std::sync::mpsc::channel();
+            log.when_trying_again(move |why| drop(tell.send(why.to_owned())));
+            let appending = scope.spawn(|| append(&log, 20..40));
+            assert!(told.recv().unwrap().contains("was replaced or moved"), "{back}");
+            assert!(!appending.is_finished(), "{back}");
+            fs::rename(away(back), here(back)).unwrap();
+            appending.join().unwrap();
+        });
+        append(&log, 40..60);
+        log.close().unwrap();
+        for name in ["audit", "backup"].into_iter().filter(|name| *name != back) {
+            fs::rename(away(name), here(name)).unwrap();
+        }
+        let report = Verify::open_store(place.log()).unwrap().run().unwrap();
+        assert!(report.ok, "{back}: {:?}", report.findings);
+        assert_eq!(place.entries(), (0..60).collect(), "{back}");
+    }
+}
+
+/// As long as nothing is put back nothing is written, and closing the log ends the waiting with what became of it.
+#[test]
+fn a_log_that_blocks_and_is_closed_while_its_directory_is_away_says_so() {
+    let place = Place::new();
+    let configure = Configure::default().set("on_failure", "block").unwrap();
+    configure.apply(&place.directory).unwrap();
+    let log = place.open().unwrap();
+    append(&log, 0..20);
+    log.flush().unwrap();
+    for name in ["audit", "backup"] {
+        fs::rename(place.place.path().join(name), place.place.path().join(format!("{name}.away"))).unwrap();
+    }
+    let error = log.close().err();
+    let _ = error.inspect(|error| assert!(error.to_string().contains("was replaced or moved"), "{error}"));
+    for name in ["audit", "backup"] {
+        fs::rename(place.place.path().join(format!("{name}.away")), place.place.path().join(name)).unwrap();
+    }
+    assert_eq!(place.entries(), (0..20).collect());
+}
+
+/// Moves a directory of the log away and puts something else in its place.
+fn block(place: &Place, path: &str, directory: &str) {
+    let name = place.place.path().join(path).join(directory);
+    fs::rename(&name, place.place.path().join("aside")).unwrap();
+    std::os::unix::fs::symlink(std::env::temp_dir(), &name).unwrap();
+}
+
+#[test]
+fn what_is_in_the_way_on_one_path_is_named_there_and_the_log_goes_on_on_the_others() {
+    for directory in ["segments", "tile", "index"] {
+        let place = Place::new();
+        let (backup, third) = (place.place.path().join("backup"), place.place.path().join("third"));
+        let paths = format!("{},{}", backup.display(), third.display());
+        Configure::default().set("backup_paths", &paths).unwrap().apply(&place.directory).unwrap();
+        let log = place.open().unwrap();
+        append(&log, 0..20);
+        block(&place, "backup", directory);
+        fs::rename(&place.directory, place.place.path().join("moved")).unwrap();
+        append(&log, 20..40);
+        append(&log, 40..60);
+        log.close().unwrap();
+        assert!(fs::read_dir(third.join("segments")).unwrap().next().is_some(), "{directory}");
+        fs::rename(place.place.path().join("moved"), &place.directory).unwrap();
+
+        // What may lie there is not known.
+        let reader = Reader::open_store(place.log()).unwrap();
+        let error = reader.events(|_| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), bulla::ErrorKind::Unavailable, "{error}");
+        let told = error.to_string();
+        assert!(
+            told.contains(&format!("{} is a path", backup.display())) && told.contains(directory),
+            "{told}"
+        );
+        let report = Verify::open_store(place.log()).unwrap().run().unwrap();
+        let findings =
+            report.findings.iter().map(|finding| (finding.kind, finding.severity)).collect::<Vec<_>>();
+        assert_eq!(
+            findings,
+            [(FindingKind::PathMissing, Severity::Violation)],
+            "{directory}: {:?}",
+            report.findings
+        );
+        let error = place.open().err().unwrap().to_string();
+        assert!(error.contains(&format!("{} is a path of the log", backup.display())), "{error}");
+
+        fs::remove_file(backup.join(directory)).unwrap();
+        fs::rename(place.place.path().join("aside"), backup.join(directory)).unwrap();
+        assert_eq!(place.entries(), (0..60).collect(), "{directory}");
+    }
 }

@@ -174,6 +174,14 @@ impl World {
         Self::entries_of(join_paths(log, None, &[PathBuf::from(path)], &self.environment).unwrap())
     }
 
+    /// A verification with the paths alone that are named, in this order.
+    pub(super) fn verify_with_also(&self, paths: &[&str]) -> Report {
+        let also = paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let log = Arc::new(self.machine.store("audit"));
+        let log = join_paths(log, None, &also, &self.environment).unwrap();
+        Verify::open_store(log).unwrap().run().unwrap()
+    }
+
     /// The paths that were replaced, and those that replaced them, as events tell.
     pub(super) fn replaced(&self) -> Vec<(String, String)> {
         let mut replaced = Vec::new();

@@ -1,0 +1,28 @@
+//! What is said of the paths of a log that lies on several.
+
+use crate::scan::finding::{Finding, FindingKind};
+use bulla_store::{MissingPath, Paths, Store};
+
+/// The paths of the log that are not there, and those that are not what they say they are. The frames that lie on one that is missing
+/// are told as what they are, missing, as far as they are known.
+///
+/// A path that the writer has left holds nothing newer than the others, so that it is missing is a notice. Any other may: nobody can say then
+/// that this is the log, and a disk that is not mounted cannot be told from one that somebody took away.
+pub(super) fn judge(store: &dyn Store) -> impl Iterator<Item = Finding> {
+    let (missing, mismatches) =
+        store.paths().map_or_else(Default::default, |paths| (paths.missing(), paths.mismatches()));
+    let mismatches = mismatches.into_iter().map(|why| Finding::new(FindingKind::PathMismatch, why));
+    mismatches.chain(missing.into_iter().map(told_missing))
+}
+
+/// Those that are missing of a log that was read all the same.
+pub(in crate::read) fn missing(store: &dyn Store) -> impl Iterator<Item = Finding> {
+    store.paths().map_or_else(Vec::new, Paths::missing).into_iter().map(told_missing)
+}
+
+fn told_missing(MissingPath { place, id, reason, left }: MissingPath) -> Finding {
+    let id = id.map_or_else(String::new, |id| format!(", path {id}"));
+    let newer = if left { "" } else { "; it may hold newer frames than the others" };
+    let finding = Finding::new(FindingKind::PathMissing, format!("{place}{id}, is missing: {reason}{newer}"));
+    if left { finding.notice() } else { finding }
+}

@@ -1,0 +1,163 @@
+//! Which of a log's paths are there, how far the log has come on each, and whether each is the path that it says it is.
+
+use super::{LogPaths, OnePath, State, configuration, order};
+use crate::format::path::{self, PathId};
+use crate::format::{config, files};
+use crate::keys::paths::{self as known, KnownPath};
+use crate::scan::checkpoint::read_note;
+use bulla_proof::commitment::LogId;
+use bulla_store::{Error, Paths, Result, Store};
+use std::io;
+
+impl LogPaths {
+    /// Which log a path is of, and its id.
+    pub(super) fn identify(&self, index: usize, store: &dyn Store) -> Result<PathId, String> {
+        match path::read(store, self.log)? {
+            Some(id) => Ok(id),
+            None if index == 0
+                && (store.open(config::FILE).is_ok() || store.list(files::DIRECTORIES[0]).is_ok()) =>
+            {
+                Ok(PathId::first_of(self.log))
+            }
+            None => match store.list("") {
+                Err(error) => Err(error.to_string()),
+                Ok(_) if index == 0 => Err("there is no log in it".to_owned()),
+                Ok(_) => Err(format!(
+                    "it has no file `{}`, which says that it is a path of this log: is the disk mounted?",
+                    files::PATH
+                )),
+            },
+        }
+    }
+
+    /// Looks which paths there are, and how far the log has come on each. The one that has come furthest is the one in use.
+    pub(super) fn look(&self) {
+        let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
+        let found = stores.iter().enumerate().map(|(index, store)| {
+            let id = self.identify(index, &**store).and_then(|id| require_directories(&**store).map(|()| id));
+            let note = read_note(&**store).ok().flatten().filter(|_| id.is_ok());
+            (id, note)
+        });
+        let found = found.collect::<Vec<_>>();
+        // Whoever is at work has left a path meanwhile, or come back to it.
+        let remembered = self.keys.as_ref().and_then(|keys| known::load(&**keys).ok());
+        let mut state = self.change();
+        let State { paths, known, .. } = &mut *state;
+        if let Some(remembered) = remembered {
+            *known = remembered;
+        }
+        for ((index, path), (id, note)) in paths.iter_mut().enumerate().zip(found) {
+            path.head = note.as_deref().and_then(|note| self.head(note));
+            path.used |= path.head.is_some();
+            path.note = note;
+            match id {
+                Ok(id) => (path.id, path.absent) = (Some(id), None),
+                Err(why) => {
+                    let place = path.store.describe("");
+                    let remembered = known.iter().find(|known| known.place == place).map(|known| known.id);
+                    let first = (index == 0).then_some(PathId::first_of(self.log));
+                    (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why));
+                }
+            }
+        }
+        tell_apart(paths, known, self.log);
+        let furthest = order(&state.paths).next().unwrap_or(0);
+        state.current = furthest;
+        state.published = state.paths[furthest].note.clone();
+        state.paths[furthest].used = true;
+        if let Some((_, text)) = configuration(&*state.paths[furthest].store) {
+            state.config = text;
+        }
+    }
+
+    /// That the paths that somebody named by hand are there: all but the first so many, which are the log's own directory and those that
+    /// the key directory names.
+    pub(super) fn require(&self, of_keys: usize) -> Result<()> {
+        let state = self.state();
+        let absent = |path: &OnePath| {
+            let why = path.absent.as_ref()?;
+            Some(Error::unavailable(format!("{} is no path of this log: {why}", path.store.describe(""))))
+        };
+        state.paths.iter().skip(of_keys).find_map(absent).map_or(Ok(()), Err)
+    }
+
+    /// Refuses paths that are not what they say they are.
+    ///
+    /// # Errors
+    /// `Tampered`, naming them.
+    pub(super) fn require_told_apart(&self) -> Result<()> {
+        match self.mismatches().into_iter().next() {
+            None => Ok(()),
+            Some(why) => Err(Error::tampered(format!("{why}; run `bulla verify`"))),
+        }
+    }
+
+    /// Refuses to answer from a part of the log.
+    ///
+    /// # Errors
+    /// As [`Paths::require_readable`].
+    pub(super) fn require_whole(&self) -> Result<()> {
+        if self.state().writing {
+            return Ok(());
+        }
+        self.require_told_apart()?;
+        let missing = self.missing().into_iter().find(|missing| !missing.left);
+        missing.map_or(Ok(()), |missing| {
+            Err(Error::unavailable(format!(
+                "{} is a path of the log, and is missing: {}. It may hold what the others have not, so nothing is told of a part: mount \
+                 it, or name with --also where it is now; `bulla verify` tells what the others have, and `bulla export --salvage` \
+                 gives it out",
+                missing.place, missing.reason
+            )))
+        })
+    }
+}
+
+/// That what a path has for the directories of a log are directories: a link in the place of one would be in the way of everything that lies
+/// on other paths.
+pub(super) fn require_directories(store: &dyn Store) -> Result<(), String> {
+    files::DIRECTORIES.iter().try_for_each(|directory| {
+        // No file of a log has this name, and looking for it takes no longer, however many there are.
+        match store.open(&format!("{directory}/{}", files::PATH)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(format!("`{directory}` in it: {error}"))
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Says of each path whether it can be the one that it says it is: no other place is, and the key directory remembers no other path there,
+/// unless that one lies elsewhere now.
+fn tell_apart(paths: &mut [OnePath], known: &[KnownPath], log: LogId) {
+    let present = paths.iter().map(|path| path.id.filter(|_| path.absent.is_none())).collect::<Vec<_>>();
+    let places = paths.iter().map(|path| path.store.describe("")).collect::<Vec<_>>();
+    for (index, path) in paths.iter_mut().enumerate() {
+        path.mismatch = None;
+        let Some(id) = present[index] else { continue };
+        let place = &places[index];
+        let twin = (0..index).find(|&other| present[other] == Some(id));
+        let expected = known.iter().find(|known| known.place == *place && known.id != id);
+        let expected = expected.filter(|expected| !present.contains(&Some(expected.id)));
+        let which = |id: PathId| {
+            if id == PathId::first_of(log) {
+                "the log's own directory".to_owned()
+            } else {
+                format!("the path {id}")
+            }
+        };
+        path.mismatch = match (twin, expected) {
+            (Some(twin), _) => Some(format!(
+                "{} and {place} both say that they are {}: one of them is a copy, or is not what it says",
+                places[twin],
+                which(id)
+            )),
+            (None, Some(expected)) => Some(format!(
+                "{place} says that it is {}, and {} is expected there",
+                which(id),
+                which(expected.id)
+            )),
+            (None, None) => None,
+        };
+    }
+}
