@@ -2,6 +2,7 @@
 //! and sources, and what a program keeps about data subjects.
 
 pub(crate) mod digest;
+pub(crate) mod dropping;
 pub mod files;
 pub(crate) mod own_key;
 pub(crate) mod paths;

@@ -261,20 +261,24 @@ impl Committer {
     /// That the current segment's file is where it was, with all that was written to it. Where it is not, what was
     /// acknowledged is gone, and another segment would not bring it back.
     fn require_in_place(&mut self) -> Result<()> {
-        let Some(segment) = &self.segment else { return Ok(()) };
-        let (name, turn) = (self.store.describe(&segment.name.path()), segment.turn);
-        let look = || segment.file.is_in_place(segment.end);
-        if let Err(error) = look() {
+        let back_off = self.back_off.clone();
+        let mut attempts = back_off.attempts();
+        let (name, is_in_place) = loop {
+            let Some(segment) = &self.segment else { return Ok(()) };
+            let (name, turn) = (self.store.describe(&segment.name.path()), segment.turn);
+            let error = match segment.file.is_in_place(segment.end) {
+                Ok(is_in_place) => break (name, is_in_place),
+                Err(error) => error,
+            };
             let reason = format!("looking at {}: {error}", segment.name);
             if self.fail_over(turn, &reason) {
                 return self.abandon(reason);
             }
-        }
-        let looked = self.back_off.retry(
-            |_| true,
-            || look().map_err(|error| Error::io(format!("looking whether {name} is where it was"), error)),
-        );
-        match looked? {
+            if !attempts.wait_for_next(&reason) {
+                return Err(Error::io(format!("looking whether {name} is where it was"), error));
+            }
+        };
+        match is_in_place {
             true => Ok(()),
             false => Err(Error::unavailable(format!(
                 "{} was removed, cut or replaced while the log was open: what was acknowledged is not all there any more, \
@@ -405,6 +409,10 @@ impl Committer {
             match self.try_write(first) {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = format!("writing: {error}"),
+            }
+            // Another path may have come back meanwhile, and this one not.
+            if self.fail_over(turn, &reason) {
+                break;
             }
         }
         self.abandon(reason)

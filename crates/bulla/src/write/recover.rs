@@ -57,6 +57,8 @@ pub(crate) struct Recovered {
     pub(crate) events: Vec<Event>,
     /// Data subjects that adopted events say were erased.
     pub(crate) erased: Vec<u64>,
+    /// The adopted events of entries that were dropped: their frames, and how many entries each tells of.
+    pub(crate) dropped: Vec<(u64, u64)>,
     /// The number of frames up to the last event of a hold, that one included; 0 where there is none.
     pub(crate) holds: u64,
     pub(crate) report: Recovery,
@@ -94,6 +96,7 @@ pub(crate) struct Survey {
     terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
+    dropped: Vec<(u64, u64)>,
     holds: u64,
     scanned: Vec<Scanned>,
 }
@@ -113,6 +116,7 @@ struct Scan<'a> {
     terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
+    dropped: Vec<(u64, u64)>,
     holds: u64,
 }
 
@@ -177,7 +181,7 @@ impl Found {
         tree_files::remove_unfinished(log, checkpoint.size);
         remove_unfinished(log)?;
         let adopted = survey.above().map(|head| head.encoded).collect();
-        let Survey { next, next_entry, chain, terms, explained, erased, holds, scanned } = survey;
+        let Survey { next, next_entry, chain, terms, explained, erased, dropped, holds, scanned } = survey;
         let events = adopt::rewrite(log, &scanned, next, &explained)?;
         let start = match scanned.last() {
             Some(last)
@@ -200,6 +204,7 @@ impl Found {
             start,
             events,
             erased,
+            dropped,
             holds,
             report,
         })
@@ -283,14 +288,15 @@ pub(crate) fn survey(
         terms: state.terms,
         explained: Vec::new(),
         erased: Vec::new(),
+        dropped: Vec::new(),
         holds: state.holds,
     };
     let scanned = scan.run(segments)?;
     scan.check_anchors()?;
     scan.refuse_later_groups(scanned.last())?;
     scan.check_config()?;
-    let Scan { next, next_entry, chain, terms, explained, erased, holds, .. } = scan;
-    Ok(Survey { next, next_entry, chain, terms, explained, erased, holds, scanned })
+    let Scan { next, next_entry, chain, terms, explained, erased, dropped, holds, .. } = scan;
+    Ok(Survey { next, next_entry, chain, terms, explained, erased, dropped, holds, scanned })
 }
 
 impl Survey {
@@ -492,6 +498,9 @@ impl Scan<'_> {
         }
         if frame >= self.checkpoint.size {
             self.erased.extend(event.erases());
+            if let Event::Dropped(dropped) = event {
+                self.dropped.push((frame, dropped.entries));
+            }
         }
     }
 

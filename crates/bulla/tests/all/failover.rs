@@ -4,6 +4,7 @@
 mod beside;
 mod crashes;
 mod directories;
+mod dropping;
 mod returning;
 mod world;
 

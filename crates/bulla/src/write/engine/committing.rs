@@ -13,6 +13,7 @@ use super::Engine;
 use super::locks::{Rank, RankedMutex};
 use super::progress::EntryCounts;
 use super::sources::{BlockSource, SourcedFrame};
+use crate::format::event::Event;
 use crate::format::sealed::Sealed;
 use crate::write::commit::Committer;
 use crate::write::stage::queue::{StagedPosition, Steady};
@@ -171,6 +172,10 @@ impl Reached {
     fn with(mut self, frames: &[SealedFrame]) -> Self {
         for sealed in frames {
             self.entries.add(&sealed.frame.commitment);
+            let is_event = sealed.frame.commitment.kind == FrameKind::Event;
+            if is_event && matches!(Event::decode(&sealed.frame.body), Ok(Event::Dropped(_))) {
+                self.entries.some_are_missing();
+            }
             if let Some(staged) = &sealed.staged {
                 self.position = staged.last;
             }
@@ -280,6 +285,7 @@ impl Engine {
         let told = self.tell_switches();
         let acknowledged = acknowledged?;
         told?;
+        self.events_are_durable(committing.committer.synced());
         self.progress.committed(end, after.position);
         if acknowledged {
             self.progress.durable(after.position);
@@ -308,6 +314,7 @@ impl Engine {
         }
         let told = self.tell_switches();
         synced.and(told).inspect_err(|error| self.fail(error))?;
+        self.events_are_durable(committing.committer.synced());
         self.progress.durable(committing.synced.position);
         Ok(committing.committer.withholds())
     }

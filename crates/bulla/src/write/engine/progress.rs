@@ -54,6 +54,11 @@ impl EntryCounts {
             FrameKind::Epoch | FrameKind::Event => {}
         }
     }
+
+    /// Entries were dropped before those of the frames to come.
+    pub(super) fn some_are_missing(&mut self) {
+        self.gap = true;
+    }
 }
 
 struct State {
