@@ -5,6 +5,7 @@ use crate::log_paths::{Also, LogPaths};
 use crate::output::{print, print_json, time};
 use bulla::control::{Client, Status};
 use bulla::environment::{Clock, SystemClock};
+use bulla::store::FileSystem;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::text::time::format_seconds;
 use bulla::vault::ReplicaState;
@@ -35,6 +36,7 @@ impl Info {
         let mut facts = Facts::from(bulla::info_of(self.place.log()?)?);
         facts.vault_replicas = self.replicas();
         facts.pin = self.pin(&facts);
+        facts.dropping = self.dropping();
         if let Some(status) = self.writer(&facts) {
             facts.writer = Some(status.process);
             facts.tell_replicas(status.vault_replicas);
@@ -65,6 +67,13 @@ impl Info {
             Err(error) => (None, Some(error.to_string())),
         };
         Some(Pin { path: path.display().to_string(), frames, failure })
+    }
+
+    /// What the key directory notes of entries that are dropped, for whoever may look into it.
+    fn dropping(&self) -> Option<Dropping> {
+        let note = bulla::keys::dropping::load(&FileSystem::new(self.place.keys())).ok()??;
+        let since = i64::try_from(note.from).ok().and_then(format_seconds);
+        Some(Dropping { entries: note.entries, since, over: !note.open })
     }
 
     /// What the process that has the log open says, to whoever may ask it.
@@ -116,10 +125,22 @@ struct Facts {
     vault_replicas: Option<Vec<Replica>>,
     /// The log's pin; `null` where it has none, and where the key directory, which says so, cannot be read.
     pin: Option<Pin>,
+    /// What the log drops, or dropped and no durable event of it tells; `null` where it does not, and where the key directory, which says
+    /// so, cannot be read.
+    dropping: Option<Dropping>,
     /// Whether a writer has the log open.
     locked: bool,
     /// The process that has, where it is known.
     writer: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Dropping {
+    /// How many entries at least.
+    entries: u64,
+    since: Option<String>,
+    /// Whether something takes the log again, so that no more are dropped.
+    over: bool,
 }
 
 #[derive(Serialize)]
@@ -229,6 +250,7 @@ impl From<bulla::Info> for Facts {
             extra: info.extra,
             vault_replicas: None,
             pin: None,
+            dropping: None,
             locked: info.locked,
             writer: None,
         }
@@ -281,6 +303,17 @@ impl Facts {
                 (frames, None) => format!("covers {}", counted(frames.unwrap_or_default(), "frame")),
             };
             ("pin", format!("{}  {state}", pin.path))
+        }));
+        lines.extend(self.dropping.iter().map(|dropping| {
+            let (more, since) = (if dropping.over { "" } else { " at least" }, dropping.since.as_deref());
+            let since = since.map_or_else(String::new, |since| format!(" since {since}"));
+            (
+                "dropped",
+                format!(
+                    "{}{more}{since}, which no event of the log tells yet",
+                    counted(dropping.entries, "entry")
+                ),
+            )
         }));
         lines.push(match (self.locked, self.writer) {
             (false, _) => ("writer", "none".to_owned()),

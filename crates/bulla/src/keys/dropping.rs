@@ -12,25 +12,27 @@ const FIRST_LINE: &str = "bulla dropping v1\n";
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DroppingNote {
+#[non_exhaustive]
+pub struct DroppingNote {
     /// The events that tell of these entries are in this frame or a later one, and those of others before it.
-    pub(crate) after: u64,
+    pub after: u64,
     /// None of them was dropped before this time: seconds since the Unix epoch.
-    pub(crate) from: u64,
+    pub from: u64,
     /// So many were when it was written.
-    pub(crate) entries: u64,
+    pub entries: u64,
     /// Whether more may have been dropped after it was written.
-    pub(crate) open: bool,
+    pub open: bool,
 }
 
 /// What the file says; `None` where there is none.
 ///
 /// # Errors
 /// `Unavailable` where it is damaged or cannot be read.
-pub(crate) fn load(keys: &dyn Store) -> Result<Option<DroppingNote>> {
+pub fn load(keys: &dyn Store) -> Result<Option<DroppingNote>> {
     let Some(bytes) = files::read_if_there(keys, files::DROPPING, LIMIT)? else { return Ok(None) };
     let note = parse(&bytes);
-    note.map(Some).ok_or_else(|| files::damaged(keys, files::DROPPING, "it is no note of entries that were dropped"))
+    note.map(Some)
+        .ok_or_else(|| files::damaged(keys, files::DROPPING, "it is no note of entries that were dropped"))
 }
 
 /// Writes it down, durably.

@@ -2,11 +2,12 @@
 //! and sources, and what a program keeps about data subjects.
 
 pub(crate) mod digest;
-pub(crate) mod dropping;
+pub mod dropping;
 pub mod files;
 pub(crate) mod own_key;
 pub(crate) mod paths;
 pub(crate) mod personal;
+pub(crate) mod places;
 pub(crate) mod pseudonym;
 pub(crate) mod restoring;
 pub(crate) mod seal_state;

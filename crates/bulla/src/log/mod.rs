@@ -220,7 +220,8 @@ impl Log {
     pub fn flush(&self) -> Result<()> {
         check_owner(self.owner)?;
         if self.threads.is_none() {
-            return self.engine.drain();
+            self.engine.drain()?;
+            return self.receipt()?.refuse_dropped();
         }
         self.receipt()?.checkpointed()
     }

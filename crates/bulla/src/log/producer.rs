@@ -262,7 +262,9 @@ impl Producer {
                 count(&self.engine.meter.timeouts, 1);
                 Error::new(ErrorKind::Timeout, "the memory for staged entries is full")
             }
-            NoSpace::Dropped => Error::unavailable("nothing takes what the log writes: the entry was dropped"),
+            NoSpace::Dropped => {
+                Error::unavailable("nothing takes what the log writes: the entry was dropped")
+            }
             NoSpace::Closed => Error::new(ErrorKind::Closed, "the log is closed"),
             NoSpace::Failed => {
                 let failure = self.engine.progress.failure();

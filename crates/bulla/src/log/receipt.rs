@@ -77,7 +77,7 @@ impl Receipt {
         self.dropped
     }
 
-    fn refuse_dropped(&self) -> Result<()> {
+    pub(super) fn refuse_dropped(&self) -> Result<()> {
         match self.dropped {
             0 => Ok(()),
             dropped => Err(Error::unavailable(format!(

@@ -37,7 +37,8 @@ use bulla_crypto::seal_chain::{SealChain, parse_seal_key};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{FileSystem, MissingPath, Paths, Store};
+use bulla_store::{FileSystem, MissingPath, PathStanding, Paths, Store};
+use bulla_text::spelling::counted;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -263,7 +264,7 @@ impl Verify {
             let misfit = cose::judge(cose::read(&**store)?, &**store, config, checkpoint)?;
             misfit.into_iter().for_each(|misfit| findings.add(misfit));
         }
-        missing_paths(&**store).for_each(|finding| findings.add(finding));
+        missing_paths(&**store).chain(paths_behind(&**store)).for_each(|finding| findings.add(finding));
         let identity = given.identity.clone();
         let mut index = index::Check::new(&**store, *live);
         let wants = match identity {
@@ -402,6 +403,28 @@ fn missing_paths(store: &dyn Store) -> impl Iterator<Item = Finding> {
         let id = id.map_or_else(String::new, |id| format!(", path {id}"));
         let newer = if left { "" } else { "; it may hold newer frames than the others" };
         Finding::new(FindingKind::PathMissing, format!("{place}{id}, is missing: {reason}{newer}"))
+    })
+}
+
+/// The paths of the log that hold an older checkpoint than the one in use, or one that is not of this log's beginning.
+fn paths_behind(store: &dyn Store) -> impl Iterator<Item = Finding> {
+    let standings = store.paths().map_or_else(Vec::new, Paths::standings);
+    standings.into_iter().filter_map(|PathStanding { place, id, frames }| {
+        let what = format!("{place}, path {id},");
+        match frames {
+            Err(why) => {
+                Some(Finding::new(FindingKind::PathMismatch, format!("{what} contradicts the log: {why}")))
+            }
+            // A path that was never written to has none.
+            Ok(None) => None,
+            Ok(Some(frames)) => Some(Finding::new(
+                FindingKind::PathBehind,
+                format!(
+                    "{what} holds the checkpoint of the first {} of the log: it was left then",
+                    counted(frames, "frame")
+                ),
+            )),
+        }
     })
 }
 

@@ -46,6 +46,8 @@ pub enum FindingKind {
     Stale,
     Abandoned,
     PathMissing,
+    PathMismatch,
+    PathBehind,
     Gap,
     IndexDamaged,
     UnknownFile,
@@ -54,7 +56,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 40] = [
+    pub const ALL: [FindingKind; 42] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -91,6 +93,8 @@ impl FindingKind {
         FindingKind::Stale,
         FindingKind::Abandoned,
         FindingKind::PathMissing,
+        FindingKind::PathMismatch,
+        FindingKind::PathBehind,
         FindingKind::Gap,
         FindingKind::IndexDamaged,
         FindingKind::UnknownFile,
@@ -136,6 +140,8 @@ impl FindingKind {
             Self::Stale => "stale",
             Self::Abandoned => "abandoned",
             Self::PathMissing => "path-missing",
+            Self::PathMismatch => "path-mismatch",
+            Self::PathBehind => "path-behind",
             Self::Gap => "gap",
             Self::IndexDamaged => "index-damaged",
             Self::UnknownFile => "unknown-file",
@@ -167,6 +173,7 @@ impl FindingKind {
             | Self::UnwitnessedTail
             | Self::Abandoned
             | Self::PathMissing
+            | Self::PathBehind
             | Self::Gap
             | Self::IndexDamaged
             | Self::UnknownFile => Severity::Notice,

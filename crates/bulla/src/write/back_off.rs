@@ -54,7 +54,18 @@ impl BackOff {
         let (closing, given_up) = (Interrupt::default(), Interrupt::default());
         let (teller, endless) = (Mutex::new(None), AtomicBool::new(false));
         let (watch, outages) = (Mutex::new(None), Mutex::new(0));
-        BackOff { clock, retries, first_delay, closing, given_up, closing_left, teller, endless, watch, outages }
+        BackOff {
+            clock,
+            retries,
+            first_delay,
+            closing,
+            given_up,
+            closing_left,
+            teller,
+            endless,
+            watch,
+            outages,
+        }
     }
 
     /// Has attempts end, from now on, only when closing is announced.

@@ -142,6 +142,9 @@ pub(crate) struct Committer {
     /// When the work that is under way was begun, and the turn of the path on which something was synced last.
     began: u64,
     synced_in: u64,
+    /// The turn of the path that the newest segment was begun on, and the first frame there, until that is asked for.
+    turn: u64,
+    moved_at: Option<u64>,
 }
 
 impl Committer {
@@ -197,6 +200,8 @@ impl Committer {
             meter,
             began: 0,
             synced_in,
+            turn: synced_in,
+            moved_at: None,
         })
     }
 
@@ -342,6 +347,11 @@ impl Committer {
         self.withholds() && !self.explained.is_empty()
     }
 
+    /// The first frame on another path than those before, where one has taken over since the last call.
+    pub(crate) fn take_moved(&mut self) -> Option<u64> {
+        self.moved_at.take()
+    }
+
     /// Takes what happened to segments since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
@@ -449,6 +459,9 @@ impl Committer {
             name.generation = name.generation.max(abandoned.generation + 1);
         }
         let file = self.store.create(&name.path())?;
+        if std::mem::replace(&mut self.turn, turn) != turn {
+            self.moved_at = Some(first);
+        }
         count(&self.meter.segments, 1);
         self.segment = Some(Segment { name, turn, file, end: 0, trusted: 0, unnamed: true, full: false });
         Ok(())

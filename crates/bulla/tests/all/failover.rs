@@ -5,6 +5,7 @@ mod beside;
 mod crashes;
 mod directories;
 mod dropping;
+mod lost;
 mod returning;
 mod world;
 

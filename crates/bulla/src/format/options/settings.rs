@@ -283,7 +283,8 @@ mod tests {
             Options::default().pin("/mnt/a, b/audit \"c\".pin"),
             Options::default().backup_paths(["/mnt/a", "/mnt/b \"c\""]),
             Options::default().on_failure(OnFailure::Block),
-            toml::from_str("on_failure = \"drop\"\nerror_path = \"/mnt/a, b\"\nerror_path_size = \"5 MiB\"").unwrap(),
+            toml::from_str("on_failure = \"drop\"\nerror_path = \"/mnt/a, b\"\nerror_path_size = \"5 MiB\"")
+                .unwrap(),
         ];
         for options in options {
             let settings = options.settings();

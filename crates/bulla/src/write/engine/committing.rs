@@ -14,6 +14,7 @@ use super::locks::{Rank, RankedMutex};
 use super::progress::EntryCounts;
 use super::sources::{BlockSource, SourcedFrame};
 use crate::format::event::Event;
+use crate::format::options::Durability;
 use crate::format::sealed::Sealed;
 use crate::write::commit::Committer;
 use crate::write::stage::queue::{StagedPosition, Steady};
@@ -265,10 +266,11 @@ impl Engine {
             synced if synced >= first => (committing.synced, committing.unsynced) = (before, since),
             _ => committing.unsynced = committing.unsynced.into_iter().chain(since).min(),
         }
+        let moved = self.hold_acknowledgements(committing);
         self.deliver(committing);
         self.pass_sources_on(committing);
         self.progress.synced(committing.synced.entries, committing.unsynced);
-        if committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
+        if moved || committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
             // Somebody may have asked for a checkpoint while none could cover what they had in mind, before the event of an
             // abandoned segment was durable.
             self.request_checkpoint();
@@ -303,6 +305,9 @@ impl Engine {
         if synced.is_ok() {
             (committing.synced, committing.unsynced) = (committing.committed, None);
         }
+        if self.hold_acknowledgements(committing) {
+            self.checkpoints.request();
+        }
         self.deliver(committing);
         self.pass_sources_on(committing);
         self.progress.synced(committing.synced.entries, committing.unsynced);
@@ -317,6 +322,15 @@ impl Engine {
         self.events_are_durable(committing.committer.synced());
         self.progress.durable(committing.synced.position);
         Ok(committing.committer.withholds())
+    }
+
+    /// Where another path has taken over, nothing that lies there is acknowledged before a checkpoint there covers what lies before it: should
+    /// the path before be lost, frames that nobody has signed are lost with it, and then nothing that comes after them can be gone on with.
+    /// Returns whether one has.
+    fn hold_acknowledgements(&self, committing: &mut Committing) -> bool {
+        let moved = committing.committer.take_moved().filter(|_| self.tuning.durability != Durability::Os);
+        moved.iter().for_each(|frames| self.progress.hold_until(*frames));
+        moved.is_some()
     }
 
     /// Has what frames hold of sources known, as far as a sync has covered them.

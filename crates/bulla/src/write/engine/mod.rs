@@ -158,6 +158,7 @@ impl Engine {
         let (config, settings) = config::load_of_log(&*log)?;
         let given = options.pinned().map(Path::to_owned);
         let tuning = tuning((&*log, &*keys), settings, options)?;
+        keys::places::check(&tuning, &*log, &*keys)?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
         let pin = PinAtHand::look(given.as_deref(), (&*log, &*keys), &config, &environment)?;

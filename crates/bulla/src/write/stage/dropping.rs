@@ -1,6 +1,5 @@
 //! Rows that were dropped, since nothing took what the log writes.
 
-use super::queue::ProducerId;
 use std::collections::BTreeSet;
 
 /// How many, whose, and when.
@@ -20,9 +19,9 @@ impl DroppedRows {
     }
 
     /// One of this producer, at this time.
-    pub(crate) fn add(&mut self, producer: ProducerId, seconds: i64) {
+    pub(crate) fn add(&mut self, producer: usize, seconds: i64) {
         self.entries += 1;
-        self.producers.insert(producer.0);
+        self.producers.insert(producer);
         // A clock may be put back.
         (self.from, self.to) = (self.from.min(seconds), self.to.max(seconds));
     }

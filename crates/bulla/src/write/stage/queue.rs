@@ -81,7 +81,7 @@ impl Wait {
 
 /// Names a producer of this queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProducerId(pub(super) usize);
+pub(crate) struct ProducerId(usize);
 
 /// The position of a slice in the queue, counted from 1 since the log was opened: what receipts wait for.
 pub(crate) type StagedPosition = u64;
@@ -418,6 +418,7 @@ impl<N: AssignFrames> StagingQueue<N> {
         let dropped = state.dropped.take()?;
         let told = tell(&mut state.sequencer, dropped);
         drop(state);
+        self.freed.notify_all();
         self.work_ready.notify_all();
         Some(told)
     }
@@ -436,7 +437,7 @@ impl<N: AssignFrames> StagingQueue<N> {
             self.request_flush(state);
         }
         let seconds = state.sequencer.seconds();
-        state.dropped.get_or_insert_with(|| DroppedRows::beginning(seconds)).add(id, seconds);
+        state.dropped.get_or_insert_with(|| DroppedRows::beginning(seconds)).add(id.0, seconds);
     }
 
     /// Looks at the sequencer.
@@ -637,7 +638,8 @@ impl<N: AssignFrames> StagingQueue<N> {
                 self.drop_row(&mut state, id);
                 return Err(NoSpace::Dropped);
             }
-            if ready(&state) {
+            // What is not dropped waits until those that were are told of: it comes after them.
+            if ready(&state) && !(state.outage && state.dropped.is_some()) {
                 return Ok(state);
             }
             let left = match wait {

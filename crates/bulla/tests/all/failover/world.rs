@@ -5,6 +5,7 @@ use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
 use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Verify, join_paths};
+use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::Faults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -156,16 +157,27 @@ impl World {
         self.try_append_stepped(log, numbers).unwrap();
     }
 
-    /// In which frame the entry of each number is.
-    pub(super) fn frames(&self) -> BTreeMap<u64, u64> {
-        let mut frames = BTreeMap::new();
+    /// The place of the entry of each number among the log's entries.
+    pub(super) fn places(&self) -> BTreeMap<u64, u64> {
+        let mut places = BTreeMap::new();
         let reader = Reader::open_store(self.log()).unwrap().identity(Arc::new(OpenWrap));
-        let add = |at: bulla::EntryPlace, entry: &Entry<'_>| {
-            frames.insert(std::str::from_utf8(entry.location.unwrap()).unwrap().parse().unwrap(), at.frame);
+        let add = |place: u64, entry: &Entry<'_>| {
+            places.insert(std::str::from_utf8(entry.location.unwrap()).unwrap().parse().unwrap(), place);
             Ok(())
         };
         reader.for_each(&Query::new(), add).unwrap();
-        frames
+        places
+    }
+
+    /// How many entries come before a frame of the first 255, as the list of frames of the first path says.
+    pub(super) fn entries_before(&self, frame: u64) -> u64 {
+        let bundles =
+            self.machine.files().into_iter().filter(|name| name.starts_with("audit/tile/entries/000.p/"));
+        let bundle =
+            bundles.max_by_key(|name| name.rsplit('/').next().unwrap().parse::<u64>().unwrap()).unwrap();
+        let bundle = self.machine.read(&bundle).unwrap();
+        let at = usize::try_from(frame).unwrap() * (2 + Commitment::LENGTH) + 2;
+        Commitment::decode(&bundle[at..at + Commitment::LENGTH]).unwrap().first_entry
     }
 
     /// The log with all paths that its keys name.

@@ -84,7 +84,11 @@ pub(super) fn left_untold(
     now: u64,
 ) -> Result<Option<(DroppingNote, Option<Dropped>)>> {
     let Some(note) = dropping::load(keys)? else { return Ok(None) };
-    let mut told = recovered.iter().filter(|(frame, _)| *frame >= note.after).map(|(_, entries)| *entries).collect::<Vec<_>>();
+    let mut told = recovered
+        .iter()
+        .filter(|(frame, _)| *frame >= note.after)
+        .map(|(_, entries)| *entries)
+        .collect::<Vec<_>>();
     let read = Manifest::load(Snapshot::of(log.clone())?).and_then(|manifest| {
         each_event(&manifest, note.after, |_, event| {
             if let Event::Dropped(dropped) = event {

@@ -80,7 +80,9 @@ fn lines(rows: &[u8]) -> Vec<u8> {
     let mut lines = Vec::with_capacity(rows.len() * 2);
     let mut rest = rows;
     while let Some((length, behind)) = rest.split_first_chunk::<PREFIX>() {
-        let Some((row, behind)) = behind.split_at_checked(u32::from_le_bytes(*length) as usize) else { break };
+        let Some((row, behind)) = behind.split_at_checked(u32::from_le_bytes(*length) as usize) else {
+            break;
+        };
         if let Ok(entry) = Entry::decode(row) {
             bulla_text::jsonl::write_unnumbered(&entry, &mut lines);
         }
