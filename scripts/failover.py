@@ -5,7 +5,7 @@
 
 Each case makes a log on a file system of its own, with a backup path on another, feeds `bulla append --acks` as fast as it reads, and has the
 first file system fail. Every line that was acknowledged has to be in the log, once, whatever came of the process, and the log has to
-verify. Told is what was acknowledged, and for how long nothing was: the longest time between two acknowledgements from half a second before the failure on. In the last
+verify. A log that may drop has one file system alone, which has room again later: each line is there or counted by an event. Told is what was acknowledged, and for how long nothing was: the longest time between two acknowledgements from half a second before the failure on. In the last
 case the process is killed after that, and the log opened again without the first file system.
 
 Needs root (or a user namespace) to mount file systems, which nobody else sees: it starts itself again in a mount namespace of its own.
@@ -98,6 +98,7 @@ class Append:
         command = [*wrapped, bulla, "append", log, "--keys", keys, "--acks", "--json", "--stats"]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen([str(word) for word in command], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        self.fed = 0
         self.first, self.acknowledged, self.times, self.told, self.outcome, self.stopped = first, 0, [], [], None, False
         self.threads = [threading.Thread(target=work) for work in (self.feed, self.read, self.hear)]
         for thread in self.threads:
@@ -110,6 +111,7 @@ class Append:
                 entry = {"operation": "write", "location": str(number), "payload": PAYLOAD[number % 6000 * 300 :][:300]}
                 self.process.stdin.write(json.dumps(entry) + "\n")
                 number += 1
+                self.fed += 1
             self.process.stdin.close()
         except (BrokenPipeError, ValueError):
             pass
@@ -126,14 +128,14 @@ class Append:
         for line in self.process.stderr:
             self.told.append(line.rstrip())
 
-    def end(self, kill=False):
+    def end(self, kill=False, done=(0,)):
         self.stopped = True
         if kill:
             self.process.kill()
         code = self.process.wait(timeout=120)
         for thread in self.threads:
             thread.join()
-        if code and not kill:
+        if code not in done and not kill:
             raise RuntimeError(f"append: exit {code}: {self.told[-3:]}")
 
     def longest_gap(self, since):
@@ -201,6 +203,50 @@ def case(bulla, folder, make, fail=None, wrapped=(), again=None, kill=False):
     )
 
 
+def dropping(bulla, folder):
+    """Has the only file system of a log that may drop fill up under load, and then have room again."""
+    first = folder / "first"
+    first.mkdir()
+    tmpfs(first, 48)
+    log, keys, errors = first / "audit", folder / "audit.keys", folder / "errors"
+    run(bulla, "init", log, "--keys", keys)
+    for name, value in (("on_failure", "drop"), ("memory", "64 MiB"), ("error_path", errors)):
+        run(bulla, "config", log, "--keys", keys, "set", name, value)
+    append = Append(bulla, log, keys)
+    time.sleep(BEFORE)
+    before = append.acknowledged
+    fill(first)
+    fed = append.fed
+    time.sleep(AFTER)
+    during = append.fed - fed
+    (first / "filler").unlink()
+    time.sleep(BEFORE)
+    append.end(done=(3,))
+    counts = append.outcome
+    run(bulla, "verify", log, "--keys", keys)
+    found = {int(json.loads(line)["location"]) for line in run(bulla, "export", log, "--keys", keys).splitlines()}
+    missing = set(range(1, append.acknowledged + 1)) - found
+    events = [json.loads(line) for line in run(bulla, "events", log, "--keys", keys, "--kind", "dropped", "--json").splitlines()]
+    told = sum(event["entries"] for event in events)
+    if missing or not before or not events or not all(event["exact"] for event in events):
+        raise RuntimeError(f"{len(missing)} acknowledged lines are missing, {before} were acknowledged, {events}")
+    if len(found) + told != counts["accepted"] or told != counts["dropped"]:
+        raise RuntimeError(f"{counts['accepted']} were accepted, {len(found)} are there, {told} are told to be dropped")
+    aside = set()
+    for file in sorted(errors.iterdir()):
+        if not shutil.which("age"):
+            break
+        lines = run("age", "-d", "-i", keys / "identity.age", file).splitlines()
+        aside |= {int(json.loads(line)["location"]) for line in lines}
+    if aside & found:
+        raise RuntimeError(f"{len(aside & found)} lines are in the log and set aside as well")
+    return (
+        f"{counts['accepted']} lines accepted, {during} of them while nothing took the log; {len(found)} are there, "
+        f"{told} told to be dropped by {len(events)} events, {sum(event['set_aside'] for event in events)} of them set aside"
+        f"{f', {len(aside)} of which age decrypts' if aside else ''}"
+    )
+
+
 def nothing(_place):
     pass
 
@@ -213,6 +259,7 @@ CASES = {
     "an ext4 that is unmounted": dict(make=lambda place: ext4(place, 256), fail=unmount, again=nothing),
     "an ext4 that breaks, and a kill": dict(make=lambda place: ext4(place, 256), fail=shut_down, again=nothing, kill=True),
     "a sync that fails": dict(make=nothing, wrapped=(*STRACE, "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=25")),
+    "a tmpfs that somebody else fills, of a log that drops": dict(work=dropping),
     "a write that fails": dict(make=nothing, wrapped=(*STRACE, "-e", "trace=pwritev,pwrite64", "-e", "inject=pwritev,pwrite64:error=ENOSPC:when=25")),
 }  # fmt: skip
 
@@ -229,7 +276,9 @@ def main():
             continue
         with tempfile.TemporaryDirectory(prefix="bulla-failover-") as folder:
             try:
-                print(f"swept: {name}: {case(str(bulla), pathlib.Path(folder), **given)}", flush=True)
+                work = given.get("work", case)
+                given = {key: value for key, value in given.items() if key != "work"}
+                print(f"swept: {name}: {work(str(bulla), pathlib.Path(folder), **given)}", flush=True)
             except Unable as why:
                 print(f"swept: {name}: not tested: {why}", flush=True)
             except (RuntimeError, subprocess.TimeoutExpired) as error:

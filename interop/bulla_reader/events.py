@@ -21,6 +21,10 @@ SHAPES = {
     },
     "abandoned": {"segment": "segment", "next_frame": "number", "offset": "number", "reason": "text"},
     "path-replaced": {"from": "path", "to": "path", "reason": "text"},
+    "dropped": {
+        "entries": "number", "exact": "flag", "producers": "number", "set_aside": "number", "from": "number", "to": "number",
+        "reason": "text",
+    },
     "configured": {"before": "digest", "after": "digest", "changed": "keys"},
     "rekeyed": {"before": "digest", "after": "digest", "from": "text", "to": "text", "order": "text"},
     "erased": {"numbers": "numbers", "carried_out": "numbers", "order": "text", "remains": "remains"},
@@ -66,6 +70,10 @@ def decoded(body: bytes) -> dict[str, Any]:
         raise Refused("event", "the two digests must differ")
     if event["event"] == "path-replaced" and event["from"] == event["to"]:
         raise Refused("event", "the two paths must differ")
+    if event["event"] == "dropped" and event["exact"] and event["entries"] == 0:
+        raise Refused("event", "some entries must have been dropped, where it is known how many")
+    if event["event"] == "dropped" and event["set_aside"] > event["entries"]:
+        raise Refused("event", "no more may be set aside than was dropped")
     if event["event"] == "rekeyed" and notes.is_same_key(event["from"], event["to"]):
         raise Refused("event", "the two keys must differ")
     return event
@@ -103,6 +111,8 @@ def is_number(value: Any) -> bool:
 def fits(value: Any, wanted: str) -> bool:
     if wanted == "number":
         return is_number(value)
+    if wanted == "flag":
+        return isinstance(value, bool)
     if wanted in ("text", "segment", "digest", "path", "format"):
         return isinstance(value, str) and is_text(value) and is_word(value, wanted)
     if not isinstance(value, list):

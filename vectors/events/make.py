@@ -21,6 +21,9 @@ KINDS = [
     dict(event="recovered", **PLACE, length=7, sha256=ONE, adopted=1),
     dict(event="abandoned", **PLACE, reason="no space is left"),
     dict(event="path-replaced", **{"from": "0a" * 16, "to": "b0" * 16}, reason="no space is left"),
+    dict(
+        event="dropped", entries=7, exact=True, producers=2, set_aside=3, **{"from": 1700000000, "to": 1700000009}, reason="no space is left"
+    ),
     dict(event="configured", before=ONE, after=OTHER, changed=["recipients", "heartbeat", "fields.client"]),
     dict(event="rekeyed", before=ONE, after=OTHER, **{"from": "a+…", "to": "b+…"}, order="…"),
     dict(event="erased", numbers=[3, 8], carried_out=[0, 2], order="…", remains=["shared-fields", "copies"]),
@@ -29,13 +32,15 @@ KINDS = [
     dict(event="exported", entries=5, filters=["subject", "time"], format="jsonl"),
     dict(event="heartbeat"),
 ]
-RECOVERED, ABANDONED, REPLACED, CONFIGURED, REKEYED, ERASED, HELD, RELEASED, EXPORTED, HEARTBEAT = KINDS
+RECOVERED, ABANDONED, REPLACED, DROPPED, CONFIGURED, REKEYED, ERASED, HELD, RELEASED, EXPORTED, HEARTBEAT = KINDS
 
 # What a member may be, besides what is above.
 ALLOWED = [
     (RECOVERED, dict(segment="00000000000000000007-12.seg", next_frame=2**64 - 1, length=0)),
     (ABANDONED, dict(reason="")),
     (REPLACED, dict(reason="")),
+    (DROPPED, dict(entries=0, exact=False, producers=0, set_aside=0, to=0)),
+    (DROPPED, dict(entries=3, reason="")),
     (REKEYED, dict(order="")),
     (REKEYED, {"from": verifier("a", 0x66), "to": verifier("a", 0xE6)}),
     (ERASED, dict(numbers=list(range(4096)), carried_out=list(range(4096)))),
@@ -54,6 +59,12 @@ WRONG = [
     (RECOVERED, dict(offset=1.0)),
     (ABANDONED, dict(segment="../settings.toml")),
     (ABANDONED, dict(reason=None)),
+    (DROPPED, dict(entries=0, set_aside=0)),
+    (DROPPED, dict(entries=2)),
+    (DROPPED, dict(exact=1)),
+    (DROPPED, dict(producers=-1)),
+    (DROPPED, {"from": 1.5}),
+    (DROPPED, dict(to="1700000009")),
     (REPLACED, dict(to="0a" * 16)),
     (REPLACED, dict(to="B0" * 16)),
     (REPLACED, {"from": "0a" * 32}),

@@ -6,7 +6,7 @@ use crate::output::{on_line, print, print_json, time};
 use crate::public_key::log_key;
 use crate::times::Times;
 use crate::verify::ErasureKeys;
-use bulla::event::{Event, Rekeyed};
+use bulla::event::{Dropped, Event, Rekeyed};
 use bulla::text::spelling::{agreeing, counted};
 use bulla::{LoggedEvent, Reader};
 use serde::Serialize;
@@ -64,6 +64,7 @@ enum Kind {
     Recovered,
     Abandoned,
     PathReplaced,
+    Dropped,
     Heartbeat,
     Invalid,
 }
@@ -80,6 +81,7 @@ impl Kind {
             Ok(Event::Recovered { .. }) => Kind::Recovered,
             Ok(Event::Abandoned { .. }) => Kind::Abandoned,
             Ok(Event::PathReplaced { .. }) => Kind::PathReplaced,
+            Ok(Event::Dropped(_)) => Kind::Dropped,
             Ok(Event::Heartbeat {}) => Kind::Heartbeat,
             _ => Kind::Invalid,
         }
@@ -168,6 +170,7 @@ fn to_text(logged: &LoggedEvent) -> String {
         Event::PathReplaced { from, to, reason } => {
             format!("from here on the log is written to path {to}; before, to {from}: {reason}")
         }
+        Event::Dropped(dropped) => dropped_to_text(dropped),
         Event::Configured { changed, .. } => format!("{} {}", changed.join(", "), done(logged)),
         Event::Rekeyed(Rekeyed { from, to, .. }) => match &logged.objection {
             None => format!("the erasure key {}, from {from} to {to}", done(logged)),
@@ -189,6 +192,18 @@ fn to_text(logged: &LoggedEvent) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// How many entries were dropped, when, and why.
+fn dropped_to_text(dropped: &Dropped) -> String {
+    let Dropped { entries, exact, set_aside, from, to, reason, .. } = dropped;
+    let least = if *exact { "" } else { "at least " };
+    let set_aside = match set_aside {
+        0 => String::new(),
+        _ => format!(", {set_aside} of them set aside"),
+    };
+    let (from, to) = (time(*from), time(*to));
+    format!("{least}{} dropped between {from} and {to}{set_aside}: {reason}", counted(*entries, "entry"))
 }
 
 /// What became of a change.

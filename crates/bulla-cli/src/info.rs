@@ -6,6 +6,7 @@ use crate::missing_paths::MissingPathJson;
 use crate::output::{on_line, print, print_json, time};
 use bulla::control::{Client, Status};
 use bulla::environment::{Clock, SystemClock};
+use bulla::store::FileSystem;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::text::time::format_seconds;
 use bulla::vault::ReplicaState;
@@ -37,6 +38,7 @@ impl Info {
         facts.vault_replicas = self.replicas();
         facts.pin = self.pin(&facts);
         self.refusals(&mut facts);
+        facts.dropping = self.dropping();
         if let Some(status) = self.writer(&facts) {
             facts.writer = Some(status.process);
             facts.tell_replicas(status.vault_replicas);
@@ -82,6 +84,13 @@ impl Info {
                 });
             }
         }
+    }
+
+    /// What the key directory notes of entries that are dropped, for whoever may look into it.
+    fn dropping(&self) -> Option<Dropping> {
+        let note = bulla::keys::dropping::load(&FileSystem::new(self.place.keys())).ok()??;
+        let since = i64::try_from(note.from).ok().and_then(format_seconds);
+        Some(Dropping { entries: note.entries, since, over: !note.open })
     }
 
     /// What the process that has the log open says, to whoever may ask it.
@@ -136,10 +145,22 @@ struct Facts {
     /// The paths of the log that are not there; absent where all are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing_paths: Vec<MissingPathJson>,
+    /// What the log drops, or dropped and no durable event of it tells; `null` where it does not, and where the key directory, which says
+    /// so, cannot be read.
+    dropping: Option<Dropping>,
     /// Whether a writer has the log open.
     locked: bool,
     /// The process that has, where it is known.
     writer: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Dropping {
+    /// How many entries at least.
+    entries: u64,
+    since: Option<String>,
+    /// Whether something takes the log again, so that no more are dropped.
+    over: bool,
 }
 
 #[derive(Serialize)]
@@ -277,6 +298,7 @@ impl From<bulla::Info> for Facts {
             vault_replicas: None,
             pin: None,
             missing_paths: info.missing_paths.iter().map(MissingPathJson::from).collect(),
+            dropping: None,
             locked: info.locked,
             writer: None,
         }
@@ -331,6 +353,17 @@ impl Facts {
             ("pin", format!("{}  {state}", pin.path))
         }));
         lines.extend(self.missing_paths.iter().map(|path| ("missing", path.to_text())));
+        lines.extend(self.dropping.iter().map(|dropping| {
+            let (more, since) = (if dropping.over { "" } else { " at least" }, dropping.since.as_deref());
+            let since = since.map_or_else(String::new, |since| format!(" since {since}"));
+            (
+                "dropped",
+                format!(
+                    "{}{more}{since}, which no event of the log tells yet",
+                    counted(dropping.entries, "entry")
+                ),
+            )
+        }));
         lines.push(match (self.locked, self.writer) {
             (false, _) => ("writer", "none".to_owned()),
             (true, None) => ("writer", "has it open".to_owned()),

@@ -155,6 +155,16 @@ impl LogPaths {
         Ok(Some(places.unwrap_or_default()))
     }
 
+    /// The directory in which the log with this id sets entries aside that it drops, and how many files of it are there; `None` where there are
+    /// none, or the settings that are kept with the keys cannot be read.
+    pub(crate) fn set_aside(&self, log: &str) -> Option<(PathBuf, usize)> {
+        let settings = self.host_settings().ok()??.settings();
+        let path = PathBuf::from(&settings.iter().find(|setting| setting.name == "error_path")?.value);
+        let items = FileSystem::new(&path).list("").ok()?;
+        let count = items.iter().filter(|item| item.name.starts_with(log)).count();
+        (count > 0).then_some((path, count))
+    }
+
     /// The text of the seal key in `given`, or else of the one in the key directory, if there is one.
     pub(crate) fn seal_key(&self, given: Option<&Path>) -> Result<Option<Secret>, Failure> {
         self.secret(given, files::SEAL_KEY)

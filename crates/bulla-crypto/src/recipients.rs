@@ -24,6 +24,14 @@ pub trait KeyWrap: Send + Sync {
     /// # Errors
     /// `Invalid` where a recipient is not one, `Unavailable` where it may be tried again.
     fn wrap(&self, recipients: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>>;
+
+    /// `content` as an age file that any of `recipients` opens. By default age makes it.
+    ///
+    /// # Errors
+    /// As [`KeyWrap::wrap`].
+    fn encrypt(&self, recipients: &[String], content: &[u8], limit: Duration) -> Result<Vec<u8>> {
+        Age::default().encrypt(recipients, content, limit)
+    }
 }
 
 /// Wraps to age's recipients: `age1…` (X25519), `age1tag1…`, `age1tagpq1…`, and those of plugins (`age1NAME1…`).
@@ -80,6 +88,10 @@ impl Age {
 }
 
 impl KeyWrap for Age {
+    fn encrypt(&self, recipients: &[String], content: &[u8], limit: Duration) -> Result<Vec<u8>> {
+        Age::encrypt(self, recipients, content, limit)
+    }
+
     fn wrap(&self, recipients: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
         let wrapped =
             self.with_recipients(recipients, limit, |recipients| age_file::encrypt(recipients, key))?;

@@ -135,8 +135,8 @@ impl State {
         counters.lost_at_most.add(pending);
         let (telemetry, closed, held) = log.close_holding();
         let given = counters.recorded.get();
-        // Of what was lost inside, the log has gaps that tell.
-        let known = telemetry.entries + telemetry.lost;
+        // Of what was lost inside, the log has gaps that tell, and of what was dropped events.
+        let known = telemetry.entries + telemetry.lost + telemetry.dropped;
         let lost = (given - self.given_before).saturating_sub(known);
         self.lost += lost;
         counters.lost_at_most.add(lost);

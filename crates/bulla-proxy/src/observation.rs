@@ -169,6 +169,7 @@ impl Observation {
         let counts = [
             ("bulla_log_durable_total", "Entries that are durable.", log.entries),
             ("bulla_log_lost_total", "Entries that were accepted and then lost.", log.lost),
+            ("bulla_log_dropped_total", "Entries that were dropped since nothing took the log.", log.dropped),
             ("bulla_log_written_bytes_total", "Bytes that were written to segments.", log.written_bytes),
             ("bulla_log_syncs_total", "Syncs of segments.", log.syncs.count),
             ("bulla_log_checkpoints_total", "Checkpoints that were published.", log.checkpoints.count),

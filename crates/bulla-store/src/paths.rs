@@ -31,6 +31,13 @@ pub trait Paths: Debug {
     /// Says that a checkpoint was published on the path of this turn. False where another one has taken over by now, which has it not.
     fn published(&self, turn: u64, checkpoint: &[u8]) -> bool;
 
+    /// Keeps the files that the checkpoint which was published last needs beside full tiles: another path that takes over is given them, and
+    /// the checkpoint, before anything else.
+    fn keep_edge(&self, files: Vec<(String, Vec<u8>)>);
+
+    /// Whether a path of the log is lost that the writer had left, or may have: what lay there alone is gone.
+    fn has_lost_one(&self) -> bool;
+
     /// Whether the checkpoint that was published last lies on the path that takes what is written.
     fn has_published(&self) -> bool;
 
@@ -55,6 +62,9 @@ pub trait Paths: Debug {
     /// # Errors
     /// `Unavailable` where a path is missing that may hold what no other has; `Tampered` where there are [`Paths::mismatches`].
     fn require_readable(&self) -> Result<()>;
+
+    /// How far the log has come on each path that is there, compared with the one on which it has come furthest, which is the one in use.
+    fn standings(&self) -> Vec<PathStanding>;
 
     /// Refuses a log that cannot be gone on with for want of a path.
     ///
@@ -85,4 +95,16 @@ pub struct MissingPath {
     pub reason: String,
     /// Whether the writer has left it, so that it holds nothing newer than the others.
     pub left: bool,
+}
+
+/// A path that is there, and is not the one on which the log has come furthest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathStanding {
+    /// Where it is.
+    pub place: String,
+    /// Its id in hexadecimal.
+    pub id: String,
+    /// How many frames its checkpoint covers, of the beginning of this log; nothing where it has none. An error says what contradicts the
+    /// log.
+    pub frames: std::result::Result<Option<u64>, String>,
 }

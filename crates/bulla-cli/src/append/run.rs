@@ -136,7 +136,11 @@ impl Run<'_> {
         read: Result<(), Failure>,
     ) -> Result<Exit, Failure> {
         // Before the log is closed, which waits for a medium less patiently.
-        let signed = producer.flush().and_then(|receipt| receipt.checkpointed());
+        // What was dropped is counted, and no failure: a receipt after that is of the rest.
+        let signed = producer.flush().and_then(|receipt| match receipt.dropped() {
+            0 => receipt.checkpointed(),
+            _ => producer.flush()?.checkpointed(),
+        });
         drop(producer);
         // What became no entry is kept while the log is open.
         taken::lock(&self.taken).settled(log.durable_prefix());
@@ -162,6 +166,7 @@ impl Run<'_> {
             committed: telemetry.entries,
             durable_prefix: telemetry.durable_prefix,
             lost: telemetry.lost,
+            dropped: telemetry.dropped,
             up_to: UpTo::new(place, &inputs[place.input].name),
             interrupted,
             passed_over: self.numbered.as_ref().map(Numbered::passed_over),
@@ -203,7 +208,7 @@ impl Run<'_> {
         })?;
         Ok(match summary {
             Summary { interrupted: true, .. } => Exit::Interrupted,
-            Summary { refused: 0, .. } => Exit::Done,
+            Summary { refused: 0, dropped: 0, .. } => Exit::Done,
             _ => Exit::SomeRefused,
         })
     }

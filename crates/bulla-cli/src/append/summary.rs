@@ -16,6 +16,8 @@ pub(super) struct Summary<'a> {
     /// Those from the first on that are durable without one missing.
     pub(super) durable_prefix: u64,
     pub(super) lost: u64,
+    /// Those that were dropped since nothing took what the log writes.
+    pub(super) dropped: u64,
     pub(super) up_to: UpTo<'a>,
     pub(super) interrupted: bool,
     /// Lines of a numbered input that the log has.
@@ -39,6 +41,7 @@ impl<'a> Summary<'a> {
             committed: 0,
             durable_prefix: 0,
             lost: 0,
+            dropped: 0,
             up_to: UpTo::nothing(first),
             interrupted: false,
             passed_over: None,
@@ -57,9 +60,11 @@ impl<'a> Summary<'a> {
     }
 
     fn to_text(&self) -> String {
-        let Summary { accepted, refused, committed, interrupted, up_to, over, .. } = self;
+        let Summary { accepted, refused, committed, dropped, interrupted, up_to, over, .. } = self;
         let prefix = if *interrupted { "interrupted: " } else { "" };
-        let counts = format!("{prefix}{accepted} accepted, {refused} refused, {committed} committed\n");
+        let dropped = if *dropped > 0 { format!(", {dropped} dropped") } else { String::new() };
+        let counts =
+            format!("{prefix}{accepted} accepted, {refused} refused, {committed} committed{dropped}\n");
         match (accepted + refused, over) {
             (0, None) => counts,
             (_, over) => format!("{counts}{}{}\n", over.as_deref().unwrap_or_default(), up_to.to_text()),
@@ -68,7 +73,7 @@ impl<'a> Summary<'a> {
 
     /// What can be relied on where something failed.
     pub(super) fn to_text_of_failure(&self) -> String {
-        let Summary { accepted, refused, committed, durable_prefix, lost, up_to, over, .. } = self;
+        let Summary { accepted, refused, committed, durable_prefix, lost, dropped, up_to, over, .. } = self;
         let mut text = match accepted {
             0 => "no entry was accepted".to_owned(),
             _ => format!(
@@ -83,6 +88,9 @@ impl<'a> Summary<'a> {
         }
         if *lost > 0 {
             text += &format!("; {lost} {} lost", agreeing(*lost, "was", "were"));
+        }
+        if *dropped > 0 {
+            text += &format!("; {dropped} {} dropped", agreeing(*dropped, "was", "were"));
         }
         if *refused > 0 {
             text += &format!("; {} {} refused", counted(*refused, "line"), agreeing(*refused, "was", "were"));

@@ -18,6 +18,7 @@ use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::event::Remains;
 use bulla::keys::signing::SigningKey;
+use bulla::text::spelling::{agreeing, counted};
 use bulla::{Erasure, ErasureOrder, ErasurePreview, ErrorKind, Info, KnownAgain, LogId, Reader};
 use preview::{Looking, PreviewJson};
 use serde::Serialize;
@@ -226,6 +227,15 @@ impl Erase {
                 "the log tells of this erasure in frame {frame}; for its certificate: bulla prove DIR --event {frame} -o FILE"
             ))
         })?;
+        if let Some((path, count)) = self.place.set_aside(&info.id.to_string()) {
+            note!(
+                "{} in {} {} entries that were dropped, maybe of those who are erased: append or delete {} (docs/operating.md, \"Dropping\")",
+                counted(count as u64, "file"),
+                path.display(),
+                agreeing(count as u64, "holds", "hold"),
+                agreeing(count as u64, "it", "them"),
+            );
+        }
         Ok(if erasure.unknown.is_empty() { Exit::Done } else { Exit::SomeRefused })
     }
 

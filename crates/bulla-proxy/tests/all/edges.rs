@@ -305,6 +305,7 @@ fn what_is_counted_and_whether_clients_are_served_is_told_over_http() {
         ("bulla_proxy_refused_connections_total{reason=\"tls\"}", 0.0),
         ("bulla_proxy_lost_at_most", 0.0),
         ("bulla_log_lost_total", 0.0),
+        ("bulla_log_dropped_total", 0.0),
         // What was answered is durable, and nothing else was taken.
         ("bulla_log_pending_entries", 0.0),
         ("bulla_log_lag_seconds", 0.0),

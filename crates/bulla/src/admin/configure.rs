@@ -24,6 +24,7 @@ use crate::erase::{ErasureKeyChange, HoldDifference, ResumedErasure};
 use crate::format::config::{self, FieldRules};
 use crate::format::options::settings;
 use crate::keys::default_keys;
+use crate::keys::places;
 use crate::keys::settings as host_settings;
 use crate::scan::checkpoint::is_live;
 use crate::scan::paths as log_paths;
@@ -37,8 +38,8 @@ use bulla_store::{FileSystem, Store};
 pub(crate) use carry_out::remove_leftover;
 use carry_out::{change_log, lock};
 use names::{
-    BACKUP_PATHS, ERASURE_KEY, FIELDS, HEARTBEAT, PIN, RECIPIENTS, REPLICAS, WITNESS_POLICY, check_key,
-    unknown_key,
+    BACKUP_PATHS, ERASURE_KEY, FIELDS, HEARTBEAT, PIN, PLACES, RECIPIENTS, REPLICAS, WITNESS_POLICY,
+    check_key, unknown_key,
 };
 use plan::Plan;
 use recipients::{Recipients, checked, no_recipients};
@@ -300,6 +301,7 @@ impl Configure {
         bulla_store::require_own(&*keys)?;
         let _lock = lock(&*log)?;
         let mut plan = self.plan(&*log, &*keys)?;
+        self.check_places(&plan, (&*log, &*keys))?;
         self.check_replicas(&plan, (&*log, &*keys), environment)?;
         self.check_former_keys(&plan, &log)?;
         match plan.configured.log {
@@ -328,6 +330,7 @@ impl Configure {
         let _lock = lock(log)?;
         let mut plan = self.plan(log, &*engine.keys)?;
         plan.configured.live = true;
+        self.check_places(&plan, (log, &*engine.keys))?;
         self.check_replicas(&plan, (log, &*engine.keys), &engine.environment)?;
         plan.check_live(engine)?;
         self.check_former_keys(&plan, &engine.log)?;
@@ -340,6 +343,16 @@ impl Configure {
             }
         }
         Ok(plan.configured)
+    }
+
+    /// Refuses places that opening the log would refuse, where one is named here.
+    fn check_places(&self, plan: &Plan, (log, keys): (&dyn Store, &dyn Store)) -> Result<()> {
+        let is_place =
+            |(name, value): &(String, Option<String>)| PLACES.contains(&&**name) && value.is_some();
+        match self.settings.iter().any(is_place) {
+            true => places::check(&plan.tuning, log, keys),
+            false => Ok(()),
+        }
     }
 
     /// Refuses replicas that opening the log would refuse. Where nothing is said of them here they may be on a disk that is not mounted.
@@ -384,7 +397,7 @@ impl Configure {
         }
         let before = host_settings::load(stores.1)?;
         let change = (before.named_backup_paths(), &plan.tuning.backup_paths[..]);
-        paths::make(change, stores, &plan.after, environment)
+        paths::make(change, stores.1, &plan.after, environment)
     }
 
     /// The error that says that there is no such key, and which one may have been meant.

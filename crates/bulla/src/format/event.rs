@@ -57,6 +57,9 @@ pub enum Event {
         /// What failed.
         reason: String,
     },
+    /// Entries that came while nothing took what the log had to write were dropped (`on_failure = "drop"`), before any entry that comes
+    /// after this event.
+    Dropped(Dropped),
     /// The next epoch may be begun with another `[log]`. If it is begun with the old one all the same, the change
     /// was not carried out, and this counts for nothing any more.
     Configured {
@@ -102,6 +105,26 @@ pub enum Event {
     Exported(ExportRecord),
     /// The writer is at work: a log that promises a heartbeat has one wherever no epoch and no other event came for so long.
     Heartbeat {},
+}
+
+/// Entries that were dropped. Which ones they were is personal, and not told: neither streams nor names of those who appended them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dropped {
+    /// How many.
+    pub entries: u64,
+    /// Whether that is all. False where the process died before it could have the log tell: then there were so many at least.
+    pub exact: bool,
+    /// How many producers appended them; 0 where that is not known.
+    pub producers: u64,
+    /// How many of them at least are in files of the setting `error_path`.
+    pub set_aside: u64,
+    /// None was dropped before this time: seconds since the Unix epoch, by the clock of the writing host.
+    pub from: u64,
+    /// None was dropped after it.
+    pub to: u64,
+    /// What failed.
+    pub reason: String,
 }
 
 /// A change of the erasure key, which is one of `[log]`: done with the first epoch that is begun with it.
@@ -307,6 +330,11 @@ impl Event {
                 Some(_) => return Ok(()),
             },
             Event::Exported(record) => return record.check(),
+            Event::Dropped(Dropped { entries, exact, set_aside, .. }) => match (entries, exact) {
+                (0, true) => "it tells of entries that were dropped, and there are none",
+                _ if set_aside > entries => "more is set aside than was dropped",
+                _ => return Ok(()),
+            },
             _ => return Ok(()),
         };
         Err(wrong.to_owned())
@@ -318,6 +346,7 @@ impl Event {
             Event::Recovered { .. } => "recovered",
             Event::Abandoned { .. } => "abandoned",
             Event::PathReplaced { .. } => "path-replaced",
+            Event::Dropped(_) => "dropped",
             Event::Configured { .. } => "configured",
             Event::Rekeyed(_) => "rekeyed",
             Event::Erased { .. } => "erased",
@@ -428,7 +457,7 @@ mod tests {
             assert_eq!(Event::decode(&event.encode()).unwrap(), event);
             kinds.insert(std::mem::discriminant(&event));
         }
-        assert_eq!(kinds.len(), 10, "one of each kind");
+        assert_eq!(kinds.len(), 11, "one of each kind");
         for body in &refused {
             let error = Event::decode(body.as_bytes()).expect_err(body).to_string();
             assert!(error.starts_with("the event is not one: "), "{error}");

@@ -118,6 +118,9 @@ pub struct Options {
     backup_paths: Option<Vec<PathBuf>>,
     #[serde(default, deserialize_with = "on_failure::deserialize")]
     on_failure: Option<OnFailure>,
+    error_path: Option<PathBuf>,
+    #[serde(default, deserialize_with = "size")]
+    error_path_size: Option<usize>,
     /// Of the program alone, and no setting of a log.
     #[serde(skip)]
     yielding: Option<bool>,
@@ -260,6 +263,11 @@ impl Options {
         self.backup_paths.as_deref().unwrap_or_default()
     }
 
+    /// The directory that these options name for what is dropped.
+    pub(crate) fn named_error_path(&self) -> Option<&Path> {
+        self.error_path.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+
     /// The pin that these options name.
     pub fn pinned(&self) -> Option<&Path> {
         self.pin.as_deref().filter(|path| !path.as_os_str().is_empty())
@@ -307,6 +315,8 @@ impl Options {
             pin: self.pin.or(other.pin),
             backup_paths: self.backup_paths.or(other.backup_paths),
             on_failure: self.on_failure.or(other.on_failure),
+            error_path: self.error_path.or(other.error_path),
+            error_path_size: self.error_path_size.or(other.error_path_size),
             yielding: self.yielding.or(other.yielding),
             default_retries: self.default_retries.or(other.default_retries),
             enough: self.enough.or(other.enough),
@@ -344,6 +354,9 @@ pub(crate) struct Tuning {
     pub(crate) pin: Option<PathBuf>,
     pub(crate) backup_paths: Vec<PathBuf>,
     pub(crate) on_failure: OnFailure,
+    pub(crate) error_path: Option<PathBuf>,
+    /// Bytes of files in `error_path` at most.
+    pub(crate) error_path_size: u64,
     pub(crate) yielding: bool,
     /// So many entries wait for no more to come than in the shortest time.
     pub(crate) enough: u32,
@@ -360,6 +373,7 @@ mod default {
     pub(super) const APPEND_TIMEOUT: Duration = Duration::from_secs(10);
     pub(super) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
     pub(super) const WITNESS_INTERVAL: Duration = Duration::from_secs(10);
+    pub(super) const ERROR_PATH_SIZE: usize = 1 << 30;
     pub(super) const RETRIES: u32 = 3;
     pub(super) const RETRY_DELAY: Duration = Duration::from_millis(20);
 
@@ -451,7 +465,14 @@ impl TryFrom<Options> for Tuning {
                 }
                 durability => durability,
             },
-            pin: pin(options.pinned())?,
+            pin: pin("pin", options.pinned())?,
+            error_path: pin("error_path", options.named_error_path())?,
+            error_path_size: within(
+                "error_path_size",
+                options.error_path_size.unwrap_or(default::ERROR_PATH_SIZE),
+                1 << 20,
+                1 << 46,
+            )? as u64,
             vault_replicas: places(
                 "vault_replicas",
                 options.vault_replicas.unwrap_or_default(),
@@ -479,10 +500,10 @@ fn places(name: &str, paths: Vec<PathBuf>, most: usize) -> Result<Vec<PathBuf>> 
     }
 }
 
-fn pin(path: Option<&Path>) -> Result<Option<PathBuf>> {
+fn pin(name: &str, path: Option<&Path>) -> Result<Option<PathBuf>> {
     match path {
         Some(path) if !is_pin(path) => Err(Error::invalid(format!(
-            "`pin` is `{}`, which is not an absolute path of text",
+            "`{name}` is `{}`, which is not an absolute path of text",
             path.display()
         ))),
         path => Ok(path.map(Path::to_owned)),

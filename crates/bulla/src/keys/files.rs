@@ -38,6 +38,8 @@ pub const RESTORING: &str = "restoring";
 pub const SETTINGS: &str = "settings.toml";
 /// Which paths the log has, and which of them the writer has left.
 pub const PATHS: &str = "paths";
+/// That entries are dropped of which no durable event tells yet.
+pub const DROPPING: &str = "dropping";
 /// Who must not be erased for now.
 pub const HOLDS: &str = "holds";
 /// The database of a log with erasure, a directory.

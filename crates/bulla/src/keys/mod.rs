@@ -2,10 +2,12 @@
 //! and sources, and what a program keeps about data subjects.
 
 pub(crate) mod digest;
+pub mod dropping;
 pub mod files;
 pub(crate) mod own_key;
 pub(crate) mod paths;
 pub(crate) mod personal;
+pub(crate) mod places;
 pub(crate) mod pseudonym;
 pub mod refusals;
 pub(crate) mod restoring;

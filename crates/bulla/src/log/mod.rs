@@ -88,6 +88,8 @@ pub struct Log {
     directories: Option<Arc<Directories>>,
     /// The position up to which receipts of the log answer for entries that were lost.
     flushed: AtomicU64,
+    /// The entries that were dropped for which they do.
+    dropped: AtomicU64,
     owner: u32,
 }
 
@@ -177,6 +179,7 @@ impl Log {
         let (config, _) = load_of_log(&*log)?;
         let minimise = CompiledRules::load(&config, &*keys, &environment)?.map(Arc::new);
         let engine = Arc::new(Engine::open((log, keys), &directories, options, environment)?);
+        engine.drop_in_outages();
         if engine.config().digest != config.digest {
             return Err(Error::unavailable("the configuration was edited while the log was opened"));
         }
@@ -190,6 +193,7 @@ impl Log {
             control: None,
             directories,
             flushed,
+            dropped: AtomicU64::new(0),
             owner: process::id(),
         })
     }
@@ -216,7 +220,8 @@ impl Log {
     pub fn flush(&self) -> Result<()> {
         check_owner(self.owner)?;
         if self.threads.is_none() {
-            return self.engine.drain();
+            self.engine.drain()?;
+            return self.receipt()?.refuse_dropped();
         }
         self.receipt()?.checkpointed()
     }
@@ -230,7 +235,9 @@ impl Log {
         check_owner(self.owner)?;
         let to = self.engine.staging.take_all();
         let from = self.flushed.swap(to, Ordering::Relaxed).min(to);
-        Ok(Receipt { engine: self.engine.clone(), from, to, owner: self.owner })
+        let all = self.engine.meter.dropped();
+        let dropped = all.saturating_sub(self.dropped.swap(all, Ordering::Relaxed));
+        Ok(Receipt { engine: self.engine.clone(), from, to, dropped, owner: self.owner })
     }
 
     /// Begins an epoch, whose key opens nothing that was sealed before; its number.
@@ -317,6 +324,12 @@ impl Log {
     /// Entries that were accepted since the log was opened and then lost inside: gaps in the log say so, too.
     pub fn lost(&self) -> u64 {
         self.engine.meter.lost()
+    }
+
+    /// Entries that were dropped since the log was opened, as nothing took what it writes: [`OnFailure::Drop`](crate::OnFailure::Drop). An
+    /// event in the log says so as well, once something takes it again.
+    pub fn dropped(&self) -> u64 {
+        self.engine.meter.dropped()
     }
 
     /// Values of `client` that were dropped since the log was opened: its rule is `truncate-ip`, and they were no
@@ -492,7 +505,11 @@ impl Log {
         check_owner(self.owner)?;
         match step {
             Step::Heartbeat => Ok(self.engine.beat().is_some()),
-            Step::Linger => Ok(self.engine.staging.expire_linger() > 0),
+            Step::Linger => {
+                let queued = self.engine.staging.expire_linger() > 0;
+                self.engine.set_rows_aside();
+                Ok(queued)
+            }
             Step::Seal => Ok(self.engine.seal_next(&mut self.engine.sealer(), false)),
             Step::Commit => Ok(self.engine.step_commit()? > 0),
             Step::Sync => self.engine.step_sync().map(|()| true),
@@ -560,6 +577,7 @@ impl Log {
             control: self.control.take(),
             directories: self.directories.take(),
             flushed: AtomicU64::default(),
+            dropped: AtomicU64::default(),
             owner: self.owner,
         });
         closer::close_elsewhere(move || drop(ManuallyDrop::into_inner(rest)))?;

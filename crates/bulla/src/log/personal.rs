@@ -86,7 +86,7 @@ impl PersonalRecords {
     pub fn settle(&self) -> Result<()> {
         let engine = self.engine()?;
         let to = engine.staging.take_all();
-        Receipt { engine, from: to, to, owner: process::id() }.durable()
+        Receipt { engine, from: to, to, dropped: 0, owner: process::id() }.durable()
     }
 
     /// Whether changes can be appended: the file was created since this was made, and nothing has failed since.

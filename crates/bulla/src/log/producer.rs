@@ -24,6 +24,8 @@ pub struct Producer {
     writer: Option<Writer>,
     /// The position up to which receipts were given.
     covered: StagedPosition,
+    /// Entries that were dropped since the last receipt was given.
+    dropped: u64,
     owner: u32,
 }
 
@@ -57,11 +59,12 @@ impl Producer {
             Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
         })?;
         let (engine, minimise) = (engine.clone(), minimise.cloned());
-        Ok(Producer { engine, minimise, not_addresses: 0, id, writer: None, covered, owner })
+        Ok(Producer { engine, minimise, not_addresses: 0, id, writer: None, covered, dropped: 0, owner })
     }
 
     /// Stages an entry: copies what the log's rules leave of it into this producer's buffer. Waits up to
-    /// `append_timeout` for memory.
+    /// `append_timeout` for memory; where the log drops entries instead ([`OnFailure::Drop`](crate::OnFailure::Drop)), and this one is,
+    /// the receipt says so ([`Receipt::dropped`]).
     ///
     /// # Errors
     /// `Invalid` where a field breaks a limit, `Timeout` where memory stayed full, `Closed` or the failure where
@@ -150,7 +153,8 @@ impl Producer {
         self.count_dropped();
         let to = self.engine.staging.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
         let from = std::mem::replace(&mut self.covered, to);
-        Ok(Receipt { engine: self.engine.clone(), from, to, owner: self.owner })
+        let dropped = std::mem::take(&mut self.dropped);
+        Ok(Receipt { engine: self.engine.clone(), from, to, dropped, owner: self.owner })
     }
 
     #[inline]
@@ -210,13 +214,18 @@ impl Producer {
         wait: Wait,
     ) -> Result<()> {
         self.count_dropped();
+        // What is of a source is still there: it may wait.
+        let may_drop = place.is_none();
         if length + overhead(place) > self.engine.tuning.buffer_size {
-            let pushed = self.engine.staging.push_large(self.id, length, place, encode, wait);
-            return pushed.map_err(|refusal| self.refusal(&refusal));
+            return match self.engine.staging.push_large(self.id, length, place, encode, wait, may_drop) {
+                Err(NoSpace::Dropped) => self.drop_entry(length, encode),
+                pushed => pushed.map_err(|refusal| self.refusal(&refusal)),
+            };
         }
         loop {
-            match self.engine.staging.exchange(self.id, self.writer.take(), wait) {
+            match self.engine.staging.exchange(self.id, self.writer.take(), wait, may_drop) {
                 Ok(writer) => self.writer = Some(writer),
+                Err(NoSpace::Dropped) => return self.drop_entry(length, encode),
                 Err(refusal) => return Err(self.refusal(&refusal)),
             }
             // The row fits an empty buffer, unless that was closed meanwhile: the next exchange says so then.
@@ -224,6 +233,16 @@ impl Producer {
                 return Ok(());
             }
         }
+    }
+
+    /// Counts an entry that was dropped, and has it set aside where the log does that.
+    #[cold]
+    #[expect(clippy::unnecessary_wraps, reason = "whoever appends is told nothing: the receipt says so")]
+    fn drop_entry(&mut self, length: usize, encode: &dyn Fn(&mut [u8])) -> Result<()> {
+        self.dropped += 1;
+        count(&self.engine.meter.dropped, 1);
+        self.engine.set_aside(length, encode);
+        Ok(())
     }
 
     #[cold]
@@ -242,6 +261,9 @@ impl Producer {
             NoSpace::Timeout => {
                 count(&self.engine.meter.timeouts, 1);
                 Error::new(ErrorKind::Timeout, "the memory for staged entries is full")
+            }
+            NoSpace::Dropped => {
+                Error::unavailable("nothing takes what the log writes: the entry was dropped")
             }
             NoSpace::Closed => Error::new(ErrorKind::Closed, "the log is closed"),
             NoSpace::Failed => {

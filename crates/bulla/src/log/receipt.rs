@@ -4,7 +4,9 @@ use super::check_owner;
 use crate::write::engine::Engine;
 use crate::write::engine::progress::Stage;
 use crate::write::stage::queue::StagedPosition;
-use bulla_store::Result;
+use crate::write::telling;
+use bulla_store::{Error, Result};
+use bulla_text::spelling::{agreeing, counted};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,8 @@ pub struct Receipt {
     pub(super) engine: Arc<Engine>,
     pub(super) from: StagedPosition,
     pub(super) to: StagedPosition,
+    /// How many of its entries were dropped.
+    pub(super) dropped: u64,
     pub(super) owner: u32,
 }
 
@@ -25,7 +29,7 @@ impl Receipt {
     /// as durable ([`Log::acknowledged`](super::Log::acknowledged)).
     ///
     /// # Errors
-    /// The failure that keeps them from being committed.
+    /// The failure that keeps them from being committed; `Unavailable` where some were lost or dropped.
     pub fn durable(&self) -> Result<()> {
         self.wait(Stage::Durable, None).map(|_| ())
     }
@@ -46,7 +50,10 @@ impl Receipt {
     /// `Closed` in a forked child, whose log this is not; `tell` is not called then.
     pub fn when_durable(&self, tell: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         check_owner(self.owner)?;
-        self.engine.progress.tell_durable(self.from, self.to, tell);
+        match self.refuse_dropped() {
+            Ok(()) => self.engine.progress.tell_durable(self.from, self.to, tell),
+            dropped => telling::tell(|| tell(dropped)),
+        }
         Ok(())
     }
 
@@ -64,8 +71,26 @@ impl Receipt {
         Ok(())
     }
 
+    /// How many of its entries were dropped, since nothing took what the log writes: [`OnFailure::Drop`](crate::OnFailure::Drop). Those
+    /// never become durable, and asking the receipt is answered with an error at once, whatever becomes of its other entries.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    pub(super) fn refuse_dropped(&self) -> Result<()> {
+        match self.dropped {
+            0 => Ok(()),
+            dropped => Err(Error::unavailable(format!(
+                "nothing took what the log writes, and {} of this receipt {} dropped",
+                counted(dropped, "entry"),
+                agreeing(dropped, "was", "were")
+            ))),
+        }
+    }
+
     fn wait(&self, stage: Stage, timeout: Option<Duration>) -> Result<bool> {
         check_owner(self.owner)?;
+        self.refuse_dropped()?;
         self.engine.progress.wait(self.from, self.to, stage, timeout)
     }
 }

@@ -118,6 +118,7 @@ fn linger(engine: &Engine, ended: &Interrupt) {
     let mut time = shortest;
     while !ended.wait(time) {
         let entries = engine.staging.expire_linger();
+        engine.set_rows_aside();
         time = next_linger(time, entries, (shortest, engine.tuning.enough));
     }
 }

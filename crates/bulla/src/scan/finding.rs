@@ -47,6 +47,7 @@ pub enum FindingKind {
     Abandoned,
     PathMissing,
     PathMismatch,
+    PathBehind,
     Gap,
     IndexDamaged,
     UnknownFile,
@@ -55,7 +56,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 41] = [
+    pub const ALL: [FindingKind; 42] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -93,6 +94,7 @@ impl FindingKind {
         FindingKind::Abandoned,
         FindingKind::PathMissing,
         FindingKind::PathMismatch,
+        FindingKind::PathBehind,
         FindingKind::Gap,
         FindingKind::IndexDamaged,
         FindingKind::UnknownFile,
@@ -139,6 +141,7 @@ impl FindingKind {
             Self::Abandoned => "abandoned",
             Self::PathMissing => "path-missing",
             Self::PathMismatch => "path-mismatch",
+            Self::PathBehind => "path-behind",
             Self::Gap => "gap",
             Self::IndexDamaged => "index-damaged",
             Self::UnknownFile => "unknown-file",
@@ -170,6 +173,7 @@ impl FindingKind {
             Self::UnsignedTail
             | Self::UnwitnessedTail
             | Self::Abandoned
+            | Self::PathBehind
             | Self::Gap
             | Self::IndexDamaged
             | Self::UnknownFile => Severity::Notice,

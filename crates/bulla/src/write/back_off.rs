@@ -22,6 +22,14 @@ pub(crate) const CLOSING_LONGEST: Duration = Duration::from_millis(100);
 /// All waits together, of all threads, once closing is announced.
 pub(crate) const CLOSING_IN_ALL: Duration = Duration::from_secs(1);
 
+/// Is told when a log that goes on for ever has made as many attempts at something that entries wait for as any other would.
+pub(crate) trait WatchOutages: Send + Sync {
+    /// Nothing takes what is written, for that reason: before the wait for each further attempt.
+    fn outage(&self, why: &dyn Display);
+    /// Something does again, or it is given up.
+    fn over(&self);
+}
+
 /// How a log tries again.
 pub(crate) struct BackOff {
     clock: Arc<dyn Clock>,
@@ -34,6 +42,9 @@ pub(crate) struct BackOff {
     teller: Mutex<Option<Tell>>,
     /// Whether attempts end only when closing is announced.
     endless: AtomicBool,
+    /// Who is told of outages, and at how many things attempts are made beyond `retries` that entries wait for.
+    watch: Mutex<Option<Arc<dyn WatchOutages>>>,
+    outages: Mutex<usize>,
 }
 
 impl BackOff {
@@ -42,7 +53,19 @@ impl BackOff {
         let closing_left = Mutex::new(CLOSING_IN_ALL);
         let (closing, given_up) = (Interrupt::default(), Interrupt::default());
         let (teller, endless) = (Mutex::new(None), AtomicBool::new(false));
-        BackOff { clock, retries, first_delay, closing, given_up, closing_left, teller, endless }
+        let (watch, outages) = (Mutex::new(None), Mutex::new(0));
+        BackOff {
+            clock,
+            retries,
+            first_delay,
+            closing,
+            given_up,
+            closing_left,
+            teller,
+            endless,
+            watch,
+            outages,
+        }
     }
 
     /// Has attempts end, from now on, only when closing is announced.
@@ -53,6 +76,15 @@ impl BackOff {
     /// Whether attempts end only when closing is announced, and it is not yet.
     pub(crate) fn goes_on_for_ever(&self) -> bool {
         self.endless.load(Ordering::Relaxed) && !self.closing.is_raised()
+    }
+
+    /// Has `watch` told of outages from now on.
+    pub(crate) fn watch_outages(&self, watch: Arc<dyn WatchOutages>) {
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+    }
+
+    fn watch(&self) -> Option<Arc<dyn WatchOutages>> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has `tell` told, from now on, what failed, once for each thing that is about to be tried again.
@@ -80,7 +112,14 @@ impl BackOff {
 
     /// The attempts at one thing.
     pub(crate) fn attempts(&self) -> Attempts<'_> {
-        Attempts { back_off: self, left: self.retries, delay: self.first_delay, told: false }
+        Attempts {
+            back_off: self,
+            left: self.retries,
+            delay: self.first_delay,
+            told: false,
+            delays_entries: true,
+            is_outage: false,
+        }
     }
 
     /// Attempts something until it succeeds, fails in a way that does not pass, or has failed too often.
@@ -90,9 +129,28 @@ impl BackOff {
     pub(crate) fn retry<T, E: Display>(
         &self,
         passes: impl Fn(&E) -> bool,
+        attempt: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        Self::retry_with(self.attempts(), passes, attempt)
+    }
+
+    /// The same of something that no entry waits for.
+    ///
+    /// # Errors
+    /// As [`BackOff::retry`].
+    pub(crate) fn retry_beside<T, E: Display>(
+        &self,
+        passes: impl Fn(&E) -> bool,
+        attempt: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        Self::retry_with(Attempts { delays_entries: false, ..self.attempts() }, passes, attempt)
+    }
+
+    fn retry_with<T, E: Display>(
+        mut attempts: Attempts<'_>,
+        passes: impl Fn(&E) -> bool,
         mut attempt: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut attempts = self.attempts();
         loop {
             match attempt() {
                 Err(error) if passes(&error) && attempts.wait_for_next(&error) => {}
@@ -122,6 +180,10 @@ pub(crate) struct Attempts<'a> {
     delay: Duration,
     /// Whether it was told that there are several.
     told: bool,
+    /// Whether entries wait for it.
+    delays_entries: bool,
+    /// Whether an outage was told of.
+    is_outage: bool,
 }
 
 impl Attempts<'_> {
@@ -133,7 +195,7 @@ impl Attempts<'_> {
         let is_endless = self.back_off.goes_on_for_ever();
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
-            None if is_endless => {}
+            None if is_endless => self.tell_outage(why),
             None => return false,
         }
         if !std::mem::replace(&mut self.told, true) {
@@ -143,6 +205,29 @@ impl Attempts<'_> {
         self.delay = delay.saturating_mul(2);
         self.back_off.wait(delay);
         !self.back_off.given_up.is_raised()
+    }
+
+    fn tell_outage(&mut self, why: &dyn Display) {
+        let Some(watch) = self.back_off.watch().filter(|_| self.delays_entries) else { return };
+        if !std::mem::replace(&mut self.is_outage, true) {
+            *self.back_off.outages.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        }
+        watch.outage(why);
+    }
+}
+
+impl Drop for Attempts<'_> {
+    fn drop(&mut self) {
+        if !self.is_outage {
+            return;
+        }
+        let mut outages = self.back_off.outages.lock().unwrap_or_else(PoisonError::into_inner);
+        *outages -= 1;
+        let is_over = *outages == 0;
+        drop(outages);
+        if let Some(watch) = self.back_off.watch().filter(|_| is_over) {
+            watch.over();
+        }
     }
 }
 

@@ -93,6 +93,9 @@ impl Checkpointer {
         let tree = TreeFiles::new(log.clone(), edge);
         let published = tree.head();
         let terms = AllowedConfig::of(config.digest);
+        if let Some(paths) = log.paths() {
+            paths.keep_edge(edge_of(&tree, &config.origin, &signing));
+        }
         Checkpointer {
             log,
             keys,
@@ -185,13 +188,25 @@ impl Checkpointer {
         }
         bulla_store::replace(&*path, FILE, note.as_bytes()).map_err(|error| failed(&*path, FILE, error))?;
         self.publish_as_cose(head)?;
-        if self.log.paths().is_some_and(|paths| !paths.published(turn, note.as_bytes())) {
-            return Err(Unpublished::Moved);
+        if let Some(paths) = self.log.paths() {
+            // Full tiles that the other paths lack are given to them below: a path that takes over before that has all of them written
+            // anew with the next checkpoint.
+            paths.keep_edge(self.edge());
+            if !paths.published(turn, note.as_bytes()) {
+                return Err(Unpublished::Moved);
+            }
         }
         (self.published, self.terms) = (head, terms);
         self.ahead = None;
         self.tree.published();
         Ok(true)
+    }
+
+    /// What the checkpoint over the tree as it is needs beside full tiles, and those that no other path may have yet.
+    fn edge(&self) -> Vec<(String, Vec<u8>)> {
+        let mut edge = self.tree.unspread().to_vec();
+        edge.extend(edge_of(&self.tree, &self.config.origin, &self.signing));
+        edge
     }
 
     /// Has `checkpoint.cose` be of `head`, which `checkpoint` is of.
@@ -228,6 +243,13 @@ impl Checkpointer {
             paths.published(turn, note.as_bytes());
         }
     }
+}
+
+/// The files that the checkpoint over a tree needs beside full tiles, and the same head as COSE.
+fn edge_of(tree: &TreeFiles, origin: &str, signing: &SigningKey) -> Vec<(String, Vec<u8>)> {
+    let mut edge = tree.edge();
+    edge.push((COSE_CHECKPOINT.to_owned(), signed_as_cose(origin, tree.head(), signing)));
+    edge
 }
 
 fn failed(path: &dyn Store, name: &str, error: io::Error) -> Unpublished {

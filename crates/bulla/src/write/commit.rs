@@ -142,6 +142,9 @@ pub(crate) struct Committer {
     /// When the work that is under way was begun, and the turn of the path on which something was synced last.
     began: u64,
     synced_in: u64,
+    /// The turn of the path that the newest segment was begun on, and the first frame there, until that is asked for.
+    turn: u64,
+    moved_at: Option<u64>,
 }
 
 impl Committer {
@@ -197,6 +200,8 @@ impl Committer {
             meter,
             began: 0,
             synced_in,
+            turn: synced_in,
+            moved_at: None,
         })
     }
 
@@ -261,20 +266,24 @@ impl Committer {
     /// That the current segment's file is where it was, with all that was written to it. Where it is not, what was
     /// acknowledged is gone, and another segment would not bring it back.
     fn require_in_place(&mut self) -> Result<()> {
-        let Some(segment) = &self.segment else { return Ok(()) };
-        let (name, turn) = (self.store.describe(&segment.name.path()), segment.turn);
-        let look = || segment.file.is_in_place(segment.end);
-        if let Err(error) = look() {
+        let back_off = self.back_off.clone();
+        let mut attempts = back_off.attempts();
+        let (name, is_in_place) = loop {
+            let Some(segment) = &self.segment else { return Ok(()) };
+            let (name, turn) = (self.store.describe(&segment.name.path()), segment.turn);
+            let error = match segment.file.is_in_place(segment.end) {
+                Ok(is_in_place) => break (name, is_in_place),
+                Err(error) => error,
+            };
             let reason = format!("looking at {}: {error}", segment.name);
             if self.fail_over(turn, &reason) {
                 return self.abandon(reason);
             }
-        }
-        let looked = self.back_off.retry(
-            |_| true,
-            || look().map_err(|error| Error::io(format!("looking whether {name} is where it was"), error)),
-        );
-        match looked? {
+            if !attempts.wait_for_next(&reason) {
+                return Err(Error::io(format!("looking whether {name} is where it was"), error));
+            }
+        };
+        match is_in_place {
             true => Ok(()),
             false => Err(Error::unavailable(format!(
                 "{} was removed, cut or replaced while the log was open: what was acknowledged is not all there any more, \
@@ -336,6 +345,11 @@ impl Committer {
     /// Whether that event was written, so that a sync is all it takes.
     pub(crate) fn wants_sync(&self) -> bool {
         self.withholds() && !self.explained.is_empty()
+    }
+
+    /// The first frame on another path than those before, where one has taken over since the last call.
+    pub(crate) fn take_moved(&mut self) -> Option<u64> {
+        self.moved_at.take()
     }
 
     /// Takes what happened to segments since the last call.
@@ -406,6 +420,10 @@ impl Committer {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = format!("writing: {error}"),
             }
+            // Another path may have come back meanwhile, and this one not.
+            if self.fail_over(turn, &reason) {
+                break;
+            }
         }
         self.abandon(reason)
     }
@@ -441,6 +459,9 @@ impl Committer {
             name.generation = name.generation.max(abandoned.generation + 1);
         }
         let file = self.store.create(&name.path())?;
+        if std::mem::replace(&mut self.turn, turn) != turn {
+            self.moved_at = Some(first);
+        }
         count(&self.meter.segments, 1);
         self.segment = Some(Segment { name, turn, file, end: 0, trusted: 0, unnamed: true, full: false });
         Ok(())

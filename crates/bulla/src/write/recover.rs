@@ -19,6 +19,7 @@
 //! "All File Systems Are Not Created Equal", OSDI 2014).
 
 mod adopt;
+mod lost;
 
 use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
@@ -29,6 +30,7 @@ use crate::format::segment::{self, SegmentName};
 use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
+use crate::scan::stored_tree::Chunk;
 use crate::write::commit::Start;
 use crate::write::tree_files;
 use bulla_crypto::seal_chain::{Seal, SealChain};
@@ -40,6 +42,7 @@ use bulla_proof::tree::{self, TreeHead};
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::counted;
+use lost::{furthest_signed, has_lost_path};
 use std::io;
 
 /// What a log that may be written to goes on with.
@@ -57,6 +60,8 @@ pub(crate) struct Recovered {
     pub(crate) events: Vec<Event>,
     /// Data subjects that adopted events say were erased.
     pub(crate) erased: Vec<u64>,
+    /// The adopted events of entries that were dropped: their frames, and how many entries each tells of.
+    pub(crate) dropped: Vec<(u64, u64)>,
     /// The number of frames up to the last event of a hold, that one included; 0 where there is none.
     pub(crate) holds: u64,
     pub(crate) report: Recovery,
@@ -96,8 +101,11 @@ pub(crate) struct Survey {
     terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
+    dropped: Vec<(u64, u64)>,
     holds: u64,
     scanned: Vec<Scanned>,
+    /// Segments that nothing leads to any more: frames before theirs were lost with a path, and nobody had signed those.
+    unreachable: Vec<SegmentName>,
 }
 
 /// The scan's state: what the next frame has to be.
@@ -106,6 +114,9 @@ struct Scan<'a> {
     config: &'a LogConfig,
     state: &'a SealState,
     checkpoint: &'a Checkpoint,
+    /// Whether a path of the log is lost, with whatever lay there alone.
+    lost: bool,
+    unreachable: Vec<SegmentName>,
     next: u64,
     next_entry: u64,
     chain: SealChain,
@@ -115,6 +126,7 @@ struct Scan<'a> {
     terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
+    dropped: Vec<(u64, u64)>,
     holds: u64,
 }
 
@@ -142,6 +154,7 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
     }
     let checkpoint = read_checkpoint(log, config)?;
     let state = read_state(keys, config)?;
+    let checkpoint = furthest_signed(log, checkpoint, &state);
     let (tiles, bundle) = tree_files::load_edge(log, &checkpoint)?;
     let segments = segment::list(log)?.0;
     let survey = survey(log, config, (&state, &checkpoint), tiles.frontier(), &segments)?;
@@ -180,11 +193,24 @@ impl Found {
         tree_files::remove_unfinished(log, checkpoint.size);
         remove_unfinished(log)?;
         let adopted = survey.above().map(|head| head.encoded).collect();
-        let Survey { next, next_entry, chain, terms, explained, erased, holds, scanned } = survey;
-        let events = adopt::rewrite(log, &scanned, next, &explained)?;
+        let Survey {
+            next,
+            next_entry,
+            chain,
+            terms,
+            explained,
+            erased,
+            dropped,
+            holds,
+            scanned,
+            unreachable,
+        } = survey;
+        let mut events = adopt::rewrite(log, &scanned, next, &explained)?;
+        events.extend(adopt::set_aside(log, &unreachable, next)?);
         let start = match scanned.last() {
             Some(last)
                 if (report.frames, report.torn_bytes) == (0, 0)
+                    && unreachable.is_empty()
                     && last.kept < segment_size
                     && last.kept == last.cursor.length =>
             {
@@ -203,6 +229,7 @@ impl Found {
             start,
             events,
             erased,
+            dropped,
             holds,
             report,
         })
@@ -278,6 +305,8 @@ pub(crate) fn survey(
         config,
         state,
         checkpoint,
+        lost: has_lost_path(log),
+        unreachable: Vec::new(),
         next: 0,
         next_entry: 0,
         chain: state.chain.clone(),
@@ -286,14 +315,15 @@ pub(crate) fn survey(
         terms: state.terms,
         explained: Vec::new(),
         erased: Vec::new(),
+        dropped: Vec::new(),
         holds: state.holds,
     };
     let scanned = scan.run(segments)?;
     scan.check_anchors()?;
     scan.refuse_later_groups(scanned.last())?;
     scan.check_config()?;
-    let Scan { next, next_entry, chain, terms, explained, erased, holds, .. } = scan;
-    Ok(Survey { next, next_entry, chain, terms, explained, erased, holds, scanned })
+    let Scan { next, next_entry, chain, terms, explained, erased, dropped, holds, unreachable, .. } = scan;
+    Ok(Survey { next, next_entry, chain, terms, explained, erased, dropped, holds, scanned, unreachable })
 }
 
 impl Survey {
@@ -397,14 +427,39 @@ impl Scan<'_> {
         };
         let mut scanned = Vec::new();
         self.next = segments.get(begin).map_or(0, |name| name.first);
+        if self.anchored() > 0 && (self.next > below || segments.is_empty()) {
+            if let (false, Some(first)) = (self.lost, segments.first()) {
+                self.next = 0;
+                return Err(self.missing(*first));
+            }
+            if self.lost {
+                // All that is signed lay on a path that is lost. The tree tells where it ends.
+                (self.next, self.next_entry) = (self.anchored(), self.entries_before(self.anchored())?);
+            }
+        }
         for (index, name) in segments.iter().enumerate().skip(begin) {
             if name.first != self.next {
-                return Err(self.missing(*name));
+                let is_signed = self.next < self.state.chain.next_frame().max(self.checkpoint.size);
+                if !self.lost || is_signed || name.first < self.next {
+                    return Err(self.missing(*name));
+                }
+                self.unreachable = segments[index..].to_vec();
+                break;
             }
             let limit = segments.get(index + 1).map(|next| next.first);
             scanned.push(self.segment(*name, limit, below)?);
         }
         Ok(scanned)
+    }
+
+    /// How many entries come before a frame, as the tree says.
+    fn entries_before(&self, frame: u64) -> Result<u64> {
+        let last = Chunk::load(self.store, frame - 1, self.checkpoint.size)?.agreed(frame - 1);
+        let last = last.and_then(|entry| Commitment::decode(&entry).ok());
+        let last = last.ok_or_else(|| {
+            Error::tampered("the tree does not tell how many entries the log has; run `bulla verify`")
+        })?;
+        Ok(last.first_entry.saturating_add(last.entries))
     }
 
     /// Reads one segment, up to frame `limit` or the first byte that is not a sound frame.
@@ -498,6 +553,9 @@ impl Scan<'_> {
         }
         if frame >= self.checkpoint.size {
             self.erased.extend(event.erases());
+            if let Event::Dropped(dropped) = event {
+                self.dropped.push((frame, dropped.entries));
+            }
         }
     }
 
@@ -539,6 +597,10 @@ impl Scan<'_> {
     /// Damage followed by anything of a later group cannot have been left by a crash.
     fn refuse_later_groups(&self, last: Option<&Scanned>) -> Result<()> {
         let Some(last) = last else { return Ok(()) };
+        if self.lost && last.kept == 0 && last.above.is_empty() {
+            // It was set aside by a recovery that was cut short, since frames before its own are lost.
+            return Ok(());
+        }
         let last = &last.cursor;
         let later = |head: &Head| head.commitment.log_id == self.config.id && head.group > self.next;
         match last.find(last.offset, later)? {

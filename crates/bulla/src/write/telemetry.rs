@@ -31,6 +31,11 @@ pub struct Telemetry {
     pub timeouts: u64,
     /// Entries that were accepted and then lost inside; a gap in the log says so, too.
     pub lost: u64,
+    /// Entries that were dropped since nothing took what the log writes ([`OnFailure::Drop`](crate::OnFailure::Drop)); an event in the log
+    /// says so, too, once something does.
+    pub dropped: u64,
+    /// How many of them are in files of the setting `error_path`.
+    pub set_aside: u64,
     /// How often appending waited for memory.
     pub backpressure: Waits,
     /// Segments that were begun.
@@ -168,6 +173,8 @@ pub(crate) struct Meter {
     pub(crate) refused: AtomicU64,
     pub(crate) timeouts: AtomicU64,
     pub(crate) lost: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+    pub(crate) set_aside: AtomicU64,
     looked_up: AtomicU64,
     found: AtomicU64,
     spent: [AtomicU64; Task::COUNT],
@@ -229,6 +236,11 @@ impl Meter {
         self.lost.load(Ordering::Relaxed)
     }
 
+    /// Entries that were dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
     /// What was counted here; the rest is for others to fill in.
     pub(crate) fn read(&self) -> Telemetry {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -246,6 +258,8 @@ impl Meter {
             refused: read(&self.refused),
             timeouts: read(&self.timeouts),
             lost: read(&self.lost),
+            dropped: read(&self.dropped),
+            set_aside: read(&self.set_aside),
             written_bytes: read(&self.written_bytes),
             segments: read(&self.segments),
             abandoned: read(&self.abandoned),

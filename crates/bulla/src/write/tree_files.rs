@@ -117,17 +117,29 @@ impl TreeFiles {
     /// As [`TreeFiles::write_full`].
     pub(crate) fn write_all(&mut self) -> Result<()> {
         self.write_full()?;
-        for (id, hashes) in self.tiles.partials() {
-            self.write(&id.path(), &tile::encode_tile(&hashes))?;
+        for (path, content) in self.edge() {
+            self.write(&path, &content)?;
         }
+        Ok(())
+    }
+
+    /// Full tiles and bundles of a log on several paths that no published checkpoint covers yet, so that the other paths have none of them.
+    pub(crate) fn unspread(&self) -> &[(String, Vec<u8>)] {
+        &self.full
+    }
+
+    /// The files that a checkpoint over the tree as it is needs beside full tiles and bundles.
+    pub(crate) fn edge(&self) -> Vec<(String, Vec<u8>)> {
+        let partials = self.tiles.partials().into_iter();
+        let mut edge =
+            partials.map(|(id, hashes)| (id.path(), tile::encode_tile(&hashes))).collect::<Vec<_>>();
         let size = self.tiles.size();
         let width = tile::partial_width(size);
         if width > 0 {
             let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
-            let bundle = self.bundle.clone();
-            self.write(&path, &bundle)?;
+            edge.push((path, self.bundle.clone()));
         }
-        Ok(())
+        edge
     }
 
     /// Writes a tile or bundle durably, with the directories above it.

@@ -5,6 +5,8 @@ mod beside;
 mod crashes;
 mod directories;
 mod partial;
+mod dropping;
+mod lost;
 mod returning;
 mod world;
 

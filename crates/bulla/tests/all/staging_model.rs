@@ -48,6 +48,10 @@ impl AssignFrames for Count {
     fn now(&self) -> Steady {
         0
     }
+
+    fn seconds(&self) -> i64 {
+        0
+    }
 }
 
 type Shared = Arc<StagingQueue<Count>>;
@@ -123,13 +127,13 @@ impl<'a> Producer<'a> {
             writer.as_mut().is_some_and(|writer| writer.push(1, None, |space| space[0] = row))
         };
         while !push(&mut self.writer) {
-            self.writer = Some(self.queue.exchange(self.id, self.writer.take(), wait)?);
+            self.writer = Some(self.queue.exchange(self.id, self.writer.take(), wait, false)?);
         }
         Ok(())
     }
 
     fn append_large(&mut self, row: u8, length: usize) -> Result<(), NoSpace> {
-        self.queue.push_large(self.id, length, None, |space| space.fill(row), Wait::Forever)
+        self.queue.push_large(self.id, length, None, |space| space.fill(row), Wait::Forever, false)
     }
 
     fn retire(mut self) {
@@ -270,7 +274,7 @@ fn a_buffer_that_comes_free_by_retiring_wakes_whoever_waits() {
         let queue = queue(4, 1);
         let idle = {
             let (id, _) = queue.register().unwrap();
-            let writer = queue.exchange(id, None, Wait::Never).unwrap();
+            let writer = queue.exchange(id, None, Wait::Never, false).unwrap();
             spawn(&queue, move |queue| queue.retire(id, Some(writer)))
         };
         let mut producer = Producer::new(&queue);
@@ -458,7 +462,7 @@ fn closing_races_with_appending() {
             assert!(!writer.push(0, None, |_| ()));
         }
         assert_eq!(queue.flush(id), Err(NoSpace::Closed));
-        assert_eq!(queue.exchange(id, writer, Wait::Forever).err(), Some(NoSpace::Closed));
+        assert_eq!(queue.exchange(id, writer, Wait::Forever, false).err(), Some(NoSpace::Closed));
     });
 }
 

@@ -18,11 +18,11 @@ const LOST_AND_FOUND: &str = "lost+found";
 /// lets go of.
 ///
 /// # Errors
-/// `Refused` where a directory is not empty, is a path of another log, or lies in the log's directory or among its keys; where two are
+/// `Refused` where a directory is not empty, or is a path of another log; where two are
 /// the same; and where one holds frames that is not to be a path any more. `Unavailable` where a file cannot be written.
 pub(super) fn make(
     (before, after): (&[PathBuf], &[PathBuf]),
-    (log, keys): (&dyn Store, &dyn Store),
+    keys: &dyn Store,
     config: &LogConfig,
     environment: &Environment,
 ) -> Result<()> {
@@ -40,14 +40,6 @@ pub(super) fn make(
     }
     let mut made = Vec::<(PathId, &PathBuf)>::new();
     for path in after {
-        for (store, what) in [(log, "the log's directory"), (keys, "the key directory")] {
-            if overlaps(store, path) {
-                return Err(refused(
-                    path,
-                    &format!("and {what} lie in one another, and would fail together"),
-                ));
-            }
-        }
         let store = open_path(path, environment);
         let id = make_path(&*store, path, config.id, environment)?;
         if made.iter().any(|(other, _)| *other == id) {
@@ -103,19 +95,4 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
 
 fn refused(path: &Path, why: &str) -> Error {
     Error::new(ErrorKind::Refused, format!("{}, a backup path, {why}", path.display()))
-}
-
-/// Whether the path lies in the store's directory, or that in it.
-#[expect(clippy::disallowed_methods, reason = "only paths without links tell whether one lies in the other")]
-fn overlaps(store: &dyn Store, path: &Path) -> bool {
-    let overlap = |held: &Path| {
-        let held = held.canonicalize().ok()?;
-        // Of what is not there yet, the directory that it will be made in.
-        let there =
-            path.ancestors().find_map(|above| above.canonicalize().ok().map(|found| (above, found)))?;
-        let path = there.1.join(path.strip_prefix(there.0).ok()?);
-        Some(path.starts_with(&held) || held.starts_with(&path))
-    };
-    let held = store.directory().and_then(|directory| directory.held_path().ok());
-    held.and_then(|held| overlap(&held)).unwrap_or(false)
 }

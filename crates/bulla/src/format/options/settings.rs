@@ -56,7 +56,7 @@ enum Form {
 }
 
 /// All settings. Why each is kept where it is, decision 31 says.
-const FORMS: [(&str, Form, SettingPlace); 17] = [
+const FORMS: [(&str, Form, SettingPlace); 19] = [
     ("memory", Form::Size, SettingPlace::Keys),
     ("block_size", Form::Size, SettingPlace::Log),
     ("segment_size", Form::Size, SettingPlace::Keys),
@@ -74,6 +74,8 @@ const FORMS: [(&str, Form, SettingPlace); 17] = [
     ("pin", Form::Pin, SettingPlace::Keys),
     ("backup_paths", Form::Places, SettingPlace::Keys),
     ("on_failure", Form::OnFailure, SettingPlace::Keys),
+    ("error_path", Form::Pin, SettingPlace::Keys),
+    ("error_path_size", Form::Size, SettingPlace::Keys),
 ];
 
 /// The names of all settings, in the order of [`Options::settings`].
@@ -110,6 +112,8 @@ impl Options {
             value(self.pin.as_deref(), || Path::new(""), |path| path.display().to_string()),
             value(self.backup_paths.as_deref(), || &[], places),
             value(self.on_failure, OnFailure::default, |on_failure| on_failure.name().to_owned()),
+            value(self.error_path.as_deref(), || Path::new(""), |path| path.display().to_string()),
+            value(self.error_path_size, || default::ERROR_PATH_SIZE, size),
         ];
         let settings = FORMS.iter().zip(values);
         settings
@@ -153,6 +157,8 @@ impl Options {
                 pin: None,
                 backup_paths: None,
                 on_failure: None,
+                error_path: None,
+                error_path_size: None,
                 ..self
             },
             SettingPlace::Keys => Options {
@@ -234,7 +240,7 @@ pub(crate) fn to_toml(name: &str, text: &str) -> Result<String> {
             split(text).all(|place| super::is_place(Path::new(place))),
             "a list of absolute paths with commas between them",
         ),
-        Form::OnFailure => (OnFailure::parse(text).is_some(), "one of \"refuse\", \"block\""),
+        Form::OnFailure => (OnFailure::parse(text).is_some(), "one of \"refuse\", \"block\", \"drop\""),
         Form::Pin => (text.is_empty() || super::is_pin(Path::new(text)), "an absolute path"),
     };
     if !fits {
@@ -277,6 +283,8 @@ mod tests {
             Options::default().pin("/mnt/a, b/audit \"c\".pin"),
             Options::default().backup_paths(["/mnt/a", "/mnt/b \"c\""]),
             Options::default().on_failure(OnFailure::Block),
+            toml::from_str("on_failure = \"drop\"\nerror_path = \"/mnt/a, b\"\nerror_path_size = \"5 MiB\"")
+                .unwrap(),
         ];
         for options in options {
             let settings = options.settings();
@@ -300,7 +308,7 @@ mod tests {
                 "profile" => "profile = \"fast\"".to_owned(),
                 "durability" => "durability = \"os\"".to_owned(),
                 "vault_replicas" => "vault_replicas = [\"/mnt/a\"]".to_owned(),
-                "pin" => "pin = \"/mnt/a\"".to_owned(),
+                "pin" | "error_path" => format!("{name} = \"/mnt/a\""),
                 "on_failure" => "on_failure = \"block\"".to_owned(),
                 "backup_paths" => "backup_paths = [\"/mnt/a\"]".to_owned(),
                 "linger" | "append_timeout" | "checkpoint_interval" | "retry_delay" | "plugin_timeout" => {
@@ -355,7 +363,9 @@ mod tests {
             ("vault_replicas", "/mnt/a,../b"),
             ("pin", "audit.pin"),
             ("backup_paths", "../audit"),
-            ("on_failure", "drop"),
+            ("on_failure", "lose"),
+            ("error_path", "errors"),
+            ("error_path_size", "5 s"),
         ] {
             assert!(to_toml(name, text).is_err(), "{name} {text}");
         }

@@ -62,6 +62,8 @@ struct State {
     /// The newest checkpoint that was published, and the newest configuration: what they are read from may be gone.
     published: Option<Vec<u8>>,
     config: Vec<u8>,
+    /// The files that the newest checkpoint needs beside full tiles.
+    edge: Vec<(String, Vec<u8>)>,
 }
 
 /// A path of the log.
@@ -140,6 +142,7 @@ pub fn join_paths(
         switches: Vec::new(),
         published: None,
         config: text,
+        edge: Vec::new(),
     };
     let paths = LogPaths {
         log: config.id,

@@ -77,7 +77,7 @@ impl LogPaths {
 }
 
 /// Writes a file durably, with the directories above it.
-fn write(store: &dyn Store, name: &str, content: &[u8]) -> io::Result<()> {
+pub(super) fn write(store: &dyn Store, name: &str, content: &[u8]) -> io::Result<()> {
     let directory = path::parent(name);
     if store.list(directory).is_err() {
         store.create_directory(directory)?;

@@ -8,7 +8,7 @@ use crate::keys::paths::{self as known, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, Lock, MissingPath, Paths, Result, Store, Switch};
+use bulla_store::{Error, Lock, MissingPath, PathStanding, Paths, Result, Store, Switch};
 use std::sync::{Arc, PoisonError};
 
 /// A path that takes what is written from now on.
@@ -53,7 +53,9 @@ impl LogPaths {
         require_directories(&*store)?;
         self.compare_again(&*store, note.as_deref())?;
         self.note(|known| set(known, id, &store.describe(""), false)).map_err(|error| error.to_string())?;
-        self.prepare(&*store).map_err(|error| format!("writing to it: {error}"))?;
+        self.prepare(&*store)
+            .and_then(|()| self.hand_over(&*store))
+            .map_err(|error| format!("writing to it: {error}"))?;
         Ok(Taken { store, lock, id })
     }
 
@@ -84,6 +86,28 @@ impl LogPaths {
         }
     }
 
+    /// How the checkpoint of each path that is there compares with the one on which the log has come furthest.
+    fn compare_all(&self) -> Vec<PathStanding> {
+        let (heads, newest) = {
+            let state = self.state();
+            let heads = state.paths.iter().filter(|path| path.absent.is_none());
+            let of = |path: &OnePath| {
+                let id = path.id.map_or_else(String::new, |id| id.to_string());
+                (path.store.describe(""), id, path.head, path.note.is_some())
+            };
+            (heads.map(of).collect::<Vec<_>>(), state.paths[state.current].head)
+        };
+        let compared = heads.into_iter().map(|(place, id, head, has_note)| {
+            let frames = match (head, newest) {
+                (None, _) if has_note => Err("its checkpoint is not signed by the log's key".to_owned()),
+                (Some(head), Some(newest)) => self.compare(head, newest).map(|()| Some(head.size)),
+                (head, _) => Ok(head.map(|head| head.size)),
+            };
+            PathStanding { place, id, frames }
+        });
+        compared.collect()
+    }
+
     /// Gives a path the log's configuration, where it has another one, and the directories of a log.
     fn prepare(&self, store: &dyn Store) -> std::io::Result<()> {
         let text = config::read(self).unwrap_or_else(|_| self.state().config.clone());
@@ -94,6 +118,23 @@ impl LogPaths {
             store.create_directory(directory)?;
         }
         bulla_store::replace(store, config::FILE, &text)
+    }
+
+    /// Gives a path the checkpoint that was published last, with what that needs of the tree beside full tiles: should the path before be
+    /// lost for good, the log has something signed to go on from. An older one that is there is replaced; what it needs stays.
+    fn hand_over(&self, store: &dyn Store) -> std::io::Result<()> {
+        let (published, edge) = {
+            let state = self.state();
+            (state.published.clone(), state.edge.clone())
+        };
+        let Some(note) = published.filter(|_| !edge.is_empty()) else { return Ok(()) };
+        if read_note(store).is_ok_and(|found| found.as_ref() == Some(&note)) {
+            return Ok(());
+        }
+        for (name, content) in &edge {
+            super::spreading::write(store, name, content)?;
+        }
+        bulla_store::replace(store, files::CHECKPOINT, &note)
     }
 
     /// Changes what the key directory remembers, durably.
@@ -155,12 +196,14 @@ impl Paths for LogPaths {
             let (place, id) = (before.store.describe(""), before.id.unwrap_or(PathId::first_of(self.log)));
             let to = format!("{place} failed ({why}): the log goes on in {}", taken.store.describe(""));
             let switch = Switch { from: id.to_string(), to: taken.id.to_string(), reason: why.to_owned() };
+            let note = read_note(&*taken.store).ok().flatten().or_else(|| state.paths[index].note.take());
+            let head = note.as_deref().and_then(|note| self.head(note));
             state.paths[index] = OnePath {
                 id: Some(taken.id),
                 lock: Some(taken.lock),
                 used: true,
-                note: state.paths[index].note.take(),
-                head: state.paths[index].head,
+                note,
+                head,
                 ..OnePath::new(taken.store)
             };
             state.switches.push(switch);
@@ -209,6 +252,17 @@ impl Paths for LogPaths {
         true
     }
 
+    fn keep_edge(&self, files: Vec<(String, Vec<u8>)>) {
+        self.change().edge = files;
+    }
+
+    fn has_lost_one(&self) -> bool {
+        let state = self.state();
+        let is_there =
+            |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
+        state.known.iter().any(|known| !is_there(known.id))
+    }
+
     fn has_published(&self) -> bool {
         let state = self.state();
         state.published.is_some() && state.paths[state.current].note == state.published
@@ -251,6 +305,12 @@ impl Paths for LogPaths {
         self.require_whole()
     }
 
+    fn standings(&self) -> Vec<PathStanding> {
+        let standings = self.compare_all();
+        let current = self.in_use().describe("");
+        standings.into_iter().filter(|path| path.place != current || path.frames.is_err()).collect()
+    }
+
     fn require_all(&self) -> Result<()> {
         // Who was at work meanwhile has left it otherwise.
         self.look();
@@ -263,19 +323,8 @@ impl Paths for LogPaths {
                  mount it; where it is lost for good, `bulla config DIR set backup_paths PATHS` names those that are left"
             )));
         }
-        let heads = {
-            let state = self.state();
-            let heads = state.paths.iter().filter(|path| path.absent.is_none());
-            heads.map(|path| (path.store.describe(""), path.head, path.note.is_some())).collect::<Vec<_>>()
-        };
-        let newest = self.state().paths[self.state().current].head;
-        for (place, head, has_note) in heads {
-            let contradiction = match (head, newest) {
-                (None, _) if has_note => Err("its checkpoint is not signed by the log's key".to_owned()),
-                (Some(head), Some(newest)) => self.compare(head, newest),
-                _ => Ok(()),
-            };
-            contradiction.map_err(|why| {
+        for PathStanding { place, frames, .. } in self.compare_all() {
+            frames.map_err(|why| {
                 Error::tampered(format!(
                     "{place}, a path of the log, contradicts the others: {why}; run `bulla verify`"
                 ))

@@ -210,7 +210,7 @@ impl Engine {
     fn publish_tree(&self, checkpointer: &mut Checkpointer) -> Result<()> {
         let clock = &*self.environment.clock;
         let start = clock.steady();
-        let publish = || self.back_off.retry(|_| true, || checkpointer.publish());
+        let publish = || self.back_off.retry_beside(|_| true, || checkpointer.publish());
         let published = timed(clock, &self.meter.publishing, publish);
         let told = self.tell_switches();
         if published? {

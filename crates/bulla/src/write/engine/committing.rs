@@ -13,6 +13,8 @@ use super::Engine;
 use super::locks::{Rank, RankedMutex};
 use super::progress::EntryCounts;
 use super::sources::{BlockSource, SourcedFrame};
+use crate::format::event::Event;
+use crate::format::options::Durability;
 use crate::format::sealed::Sealed;
 use crate::write::commit::Committer;
 use crate::write::stage::queue::{StagedPosition, Steady};
@@ -171,6 +173,10 @@ impl Reached {
     fn with(mut self, frames: &[SealedFrame]) -> Self {
         for sealed in frames {
             self.entries.add(&sealed.frame.commitment);
+            let is_event = sealed.frame.commitment.kind == FrameKind::Event;
+            if is_event && matches!(Event::decode(&sealed.frame.body), Ok(Event::Dropped(_))) {
+                self.entries.some_are_missing();
+            }
             if let Some(staged) = &sealed.staged {
                 self.position = staged.last;
             }
@@ -260,10 +266,11 @@ impl Engine {
             synced if synced >= first => (committing.synced, committing.unsynced) = (before, since),
             _ => committing.unsynced = committing.unsynced.into_iter().chain(since).min(),
         }
+        let moved = self.hold_acknowledgements(committing);
         self.deliver(committing);
         self.pass_sources_on(committing);
         self.progress.synced(committing.synced.entries, committing.unsynced);
-        if committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
+        if moved || committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
             // Somebody may have asked for a checkpoint while none could cover what they had in mind, before the event of an
             // abandoned segment was durable.
             self.request_checkpoint();
@@ -280,6 +287,7 @@ impl Engine {
         let told = self.tell_switches();
         let acknowledged = acknowledged?;
         told?;
+        self.events_are_durable(committing.committer.synced());
         self.progress.committed(end, after.position);
         if acknowledged {
             self.progress.durable(after.position);
@@ -297,6 +305,9 @@ impl Engine {
         if synced.is_ok() {
             (committing.synced, committing.unsynced) = (committing.committed, None);
         }
+        if self.hold_acknowledgements(committing) {
+            self.checkpoints.request();
+        }
         self.deliver(committing);
         self.pass_sources_on(committing);
         self.progress.synced(committing.synced.entries, committing.unsynced);
@@ -308,8 +319,18 @@ impl Engine {
         }
         let told = self.tell_switches();
         synced.and(told).inspect_err(|error| self.fail(error))?;
+        self.events_are_durable(committing.committer.synced());
         self.progress.durable(committing.synced.position);
         Ok(committing.committer.withholds())
+    }
+
+    /// Where another path has taken over, nothing that lies there is acknowledged before a checkpoint there covers what lies before it: should
+    /// the path before be lost, frames that nobody has signed are lost with it, and then nothing that comes after them can be gone on with.
+    /// Returns whether one has.
+    fn hold_acknowledgements(&self, committing: &mut Committing) -> bool {
+        let moved = committing.committer.take_moved().filter(|_| self.tuning.durability != Durability::Os);
+        moved.iter().for_each(|frames| self.progress.hold_until(*frames));
+        moved.is_some()
     }
 
     /// Has what frames hold of sources known, as far as a sync has covered them.

@@ -8,6 +8,7 @@
 //! | `Changing` | `Engine::changing` | a whole rotation or change of `[log]`: the same |
 //! | `Sources` | that in [`Sources`](super::sources::Sources) | what the log says of sources is read for the first time: a checkpoint is waited for, files are read |
 //! | `SerialStages` | `Engine::serial` | of a log without threads: a step of the committer or the checkpointer, or draining all of it. Where there are threads it is held for a moment, to give the stages to them and to get them back |
+//! | `Dropping` | that in [`Dropping`](super::dropping::Dropping) | what an outage has the log drop is noted in the key directory, and an event asked for |
 //! | `Sealing` | `Engine::sealing` | for reading: a block is grouped and sealed; for writing: keys of data subjects are destroyed, whoever asked for it is told their names (`Log::when_erased`), and the event that tells of it is queued |
 //! | `Leaf` | `Engine::witnesses`, and those in [`StagingQueue`](crate::write::stage::queue::StagingQueue), [`CommitQueue`](super::committing::CommitQueue), [`CheckpointQueue`](super::checkpointing::CheckpointQueue), [`Progress`](super::progress::Progress), [`Sources`](super::sources::Sources) and [`BackOff`](crate::write::back_off::BackOff) | a few fields are read or changed, and waiting threads woken; no other lock is taken, no file touched |
 //!
@@ -26,6 +27,7 @@ pub(super) enum Rank {
     Changing,
     Sources,
     SerialStages,
+    Dropping,
     Sealing,
     Leaf,
 }

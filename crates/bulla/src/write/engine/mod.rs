@@ -11,6 +11,7 @@ pub(crate) mod change;
 pub(crate) mod checkpointing;
 pub(crate) mod committing;
 mod directories;
+mod dropping;
 mod erasing;
 pub(crate) mod grouping;
 mod locks;
@@ -49,6 +50,7 @@ use bulla_vault::ReplicaState;
 use checkpointing::{CheckpointQueue, Checkpointing};
 use committing::{CommitQueue, Committing};
 pub(crate) use directories::Directories;
+use dropping::{Dropping, SetAside, left_untold};
 pub(crate) use erasing::{Course, Leftover, after_resumed, course, leftover};
 use locks::{Rank, RankedMutex};
 use pins::PinAtHand;
@@ -117,6 +119,7 @@ pub(crate) struct Engine {
     /// Held by whoever changes `[log]` or begins an epoch that somebody asked for.
     changing: RankedMutex<()>,
     indexer: Indexer,
+    dropping: Dropping,
     /// How the witnesses stand that the log asks, as whoever asks them has it.
     witnesses: RankedMutex<Vec<WitnessTelemetry>>,
     /// The clock, in seconds, at the newest epoch or event that was sealed or asked for as a sign of life.
@@ -155,6 +158,7 @@ impl Engine {
         let (config, settings) = config::load_of_log(&*log)?;
         let given = options.pinned().map(Path::to_owned);
         let tuning = tuning((&*log, &*keys), settings, options)?;
+        keys::places::check(&tuning, &*log, &*keys)?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
         let pin = PinAtHand::look(given.as_deref(), (&*log, &*keys), &config, &environment)?;
@@ -172,6 +176,12 @@ impl Engine {
         let pinned = pin.as_ref().map(|pin| pin.state().clone());
         config::arriving::take_up(&*log)?;
         let recovered = paths::adopt(found, (&*log, &*keys), &config, tuning.segment_size)?;
+        let now = u64::try_from(environment.clock.now().div_euclid(1_000_000_000)).unwrap_or(0);
+        let untold = left_untold((&log, &*keys), &recovered.dropped, now)?;
+        let drops = tuning.on_failure == OnFailure::Drop;
+        let set_aside = tuning.error_path.as_deref().filter(|_| drops);
+        let set_aside = set_aside.map(|path| SetAside::new(path, tuning.error_path_size, &environment));
+        let dropping = Dropping::new(set_aside);
         let policy = Policy {
             durability: tuning.durability,
             kept: tuning.in_flight,
@@ -247,7 +257,11 @@ impl Engine {
             serial: RankedMutex::new(Rank::SerialStages, Some(serial)),
             witnesses: RankedMutex::new(Rank::Leaf, Vec::new()),
             told: AtomicI64::new(0),
+            dropping,
         };
+        if let Some((note, untold)) = untold {
+            engine.take_note_up(note, untold);
+        }
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.step_commit()?;
@@ -258,7 +272,7 @@ impl Engine {
                 engine.hold_differences = settled.differences;
                 engine.hold_differences.extend(differences);
                 // Who opens a log has nobody yet to close it.
-                if engine.tuning.on_failure == OnFailure::Block {
+                if engine.tuning.on_failure.goes_on() {
                     engine.back_off.go_on_for_ever();
                 }
                 Ok(engine)

@@ -54,6 +54,11 @@ impl EntryCounts {
             FrameKind::Epoch | FrameKind::Event => {}
         }
     }
+
+    /// Entries were dropped before those of the frames to come.
+    pub(super) fn some_are_missing(&mut self) {
+        self.gap = true;
+    }
 }
 
 struct State {
@@ -64,6 +69,9 @@ struct State {
     entries: EntryCounts,
     /// No entry that was committed and that no sync has covered is older; `None` where there is none.
     unsynced: Option<Steady>,
+    /// Nothing that was not acknowledged yet is before a checkpoint covers so many frames; and what is to be then.
+    floor: u64,
+    held: Option<Held>,
     /// How many frames were committed.
     committed: u64,
     /// The tree that the published checkpoint covers.
@@ -75,6 +83,13 @@ struct State {
     failure: Option<(ErrorKind, String)>,
     /// Whom to tell that slices are durable, or cannot become so.
     waiting: Vec<Waiting>,
+}
+
+/// What is acknowledged once a checkpoint is published.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    durable: StagedPosition,
+    entries: EntryCounts,
 }
 
 /// Somebody who is told, once, what became of the slices after `from` up to `to`.
@@ -120,6 +135,8 @@ impl Progress {
             checkpointed: 0,
             entries: EntryCounts::default(),
             unsynced: None,
+            floor: 0,
+            held: None,
             committed: 0,
             published,
             terms,
@@ -146,8 +163,20 @@ impl Progress {
 
     /// All slices up to `position` are as durable as the mode makes them.
     pub(super) fn durable(&self, position: StagedPosition) {
-        self.change(|state| state.durable = state.durable.max(position));
+        self.change(|state| match &mut state.held {
+            Some(held) => held.durable = held.durable.max(position),
+            None => state.durable = state.durable.max(position),
+        });
         self.tell_waiting();
+    }
+
+    /// Has nothing more be acknowledged before a published checkpoint covers so many frames.
+    pub(super) fn hold_until(&self, frames: u64) {
+        let mut state = self.state.lock();
+        state.floor = state.floor.max(frames);
+        if state.published.size < state.floor && state.held.is_none() {
+            state.held = Some(Held { durable: state.durable, entries: state.entries });
+        }
     }
 
     /// A sync has covered these entries. Of those that were committed and that none has covered none is older than `unsynced`.
@@ -155,8 +184,16 @@ impl Progress {
         let before = {
             let mut state = self.state.lock();
             state.unsynced = unsynced;
+            if let Some(held) = &mut state.held {
+                held.entries = entries;
+                return;
+            }
             std::mem::replace(&mut state.entries, entries)
         };
+        self.tell_prefix(before, entries);
+    }
+
+    fn tell_prefix(&self, before: EntryCounts, entries: EntryCounts) {
         if entries.prefix > before.prefix {
             let teller = self.teller.lock().unwrap_or_else(PoisonError::into_inner).clone();
             teller.iter().for_each(|tell| tell(entries.prefix));
@@ -201,11 +238,20 @@ impl Progress {
 
     /// A checkpoint over this tree is published. It covers the slices up to `position`, and this `[log]` may follow.
     pub(super) fn checkpointed(&self, position: StagedPosition, head: TreeHead, terms: AllowedConfig) {
+        let mut told = None;
         self.change(|state| {
             state.checkpointed = state.checkpointed.max(position);
             state.published = head;
             state.terms = terms;
+            if let Some(held) = state.held.take_if(|_| head.size >= state.floor) {
+                state.durable = state.durable.max(held.durable);
+                told = Some((std::mem::replace(&mut state.entries, held.entries), held.entries));
+            }
         });
+        if let Some((before, entries)) = told {
+            self.tell_prefix(before, entries);
+            self.tell_waiting();
+        }
     }
 
     /// The tree that the published checkpoint covers.

@@ -186,7 +186,12 @@ impl AssignFrames for Sequencer {
         let keys = self.keys.clone().expect("an epoch comes first");
         self.assign(entries, keys, None)
     }
+
     fn now(&self) -> Steady {
         self.clock.steady()
+    }
+
+    fn seconds(&self) -> i64 {
+        self.clock.now().div_euclid(1_000_000_000)
     }
 }

@@ -40,7 +40,7 @@ impl World {
     /// Appends an entry, and seals and commits it. Returns its position.
     fn commit_entry(&self) -> StagedPosition {
         let entry = Entry::new("read", "here");
-        let mut writer = self.engine.staging.exchange(self.producer, None, Wait::Never).unwrap();
+        let mut writer = self.engine.staging.exchange(self.producer, None, Wait::Never, false).unwrap();
         assert!(writer.push(entry.measure().unwrap(), None, |row| entry.encode(0, row)));
         drop(writer);
         let position = self.engine.staging.flush(self.producer).unwrap();

@@ -8,7 +8,7 @@
 use super::{Scanned, is_sound};
 use crate::format::event::Event;
 use crate::format::frame::{self, Head};
-use crate::format::segment;
+use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::write::commit::free_name;
 use bulla_store::Store;
@@ -86,6 +86,26 @@ pub(super) fn rewrite(
         }
     }
     if !copies.is_empty() {
+        let synced = log.sync_directory(segment::DIRECTORY);
+        synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
+    }
+    Ok(events)
+}
+
+/// Gives segments that nothing leads to any more names of the next frame, of generations before that of the segment which will have it, so
+/// that they stand in nobody's way, and has events tell that nothing in them counts. Nothing in them was acknowledged: see
+/// [`Engine`](crate::write::engine::Engine).
+pub(super) fn set_aside(log: &dyn Store, unreachable: &[SegmentName], next: u64) -> Result<Vec<Event>> {
+    let mut events = Vec::new();
+    for name in unreachable {
+        let failed = |error| Error::io(format!("setting {} aside", log.describe(&name.path())), error);
+        let aside = free_name(log, next).map_err(failed)?;
+        log.rename(&name.path(), &aside.path()).map_err(failed)?;
+        let reason =
+            format!("recovering: it was {name}, and frames before that were lost with a path of the log");
+        events.push(Event::Abandoned { segment: aside.to_string(), next_frame: next, offset: 0, reason });
+    }
+    if !unreachable.is_empty() {
         let synced = log.sync_directory(segment::DIRECTORY);
         synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
     }

@@ -6,6 +6,7 @@
 
 pub(crate) mod block_size;
 pub(crate) mod buffer;
+pub(crate) mod dropping;
 pub(crate) mod queue;
 pub(crate) mod sync;
 #[cfg(test)]

@@ -7,11 +7,14 @@
 //! - references to buffers are dropped under the mutex only, so exactly one holder finds itself the last and
 //!   returns the buffer to the pool;
 //! - no row is older than the date of its slice: the time at which its producer's buffer was looked at before. So no clock is asked
-//!   for a row, and the date is earlier than the row by the time between two looks at most.
+//!   for a row, and the date is earlier than the row by the time between two looks at most;
+//! - in an outage rows are dropped from the first one on for which there is no space, whoever appends them, until it ends. What ends it has
+//!   the sequencer told of them under the same mutex, so that no row which comes after them has a number before that.
 #![expect(clippy::disallowed_methods, reason = "producers wait for space by the operating system's clock")]
 
 use super::block_size::{BlockOutcome, BlockSizeController};
 use super::buffer::{Buffer, Mark, Slice, StagedPlace, Writer, overhead};
+use super::dropping::DroppedRows;
 use super::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -33,6 +36,8 @@ pub(crate) trait AssignFrames {
     fn block(&mut self, entries: u64, bytes: usize, since: Steady) -> Self::Assignment;
     /// What the clock says.
     fn now(&self) -> Steady;
+    /// The time of day: seconds since the Unix epoch.
+    fn seconds(&self) -> i64;
 }
 
 /// Room for so many buffers in lists is made at the start, so that handing a buffer over allocates nothing later.
@@ -55,6 +60,8 @@ pub(crate) enum NoSpace {
     Timeout,
     Closed,
     Failed,
+    /// The row was dropped, and is counted.
+    Dropped,
 }
 
 /// How long to wait for space: in real time, as condition variables know no other.
@@ -185,6 +192,10 @@ struct State<N> {
     waits: Waited,
     closed: bool,
     failed: bool,
+    /// Whether nothing takes what the log writes, so that rows without space are dropped.
+    outage: bool,
+    /// The rows that were, in this outage.
+    dropped: Option<DroppedRows>,
 }
 
 /// See the module.
@@ -219,6 +230,8 @@ impl<N: AssignFrames> StagingQueue<N> {
             waits: Waited::default(),
             closed: false,
             failed: false,
+            outage: false,
+            dropped: None,
         };
         StagingQueue { bounds, state: Mutex::new(state), work_ready: Condvar::new(), freed: Condvar::new() }
     }
@@ -254,7 +267,8 @@ impl<N: AssignFrames> StagingQueue<N> {
         self.wake(&state);
     }
 
-    /// Queues what a producer has published, and gives it an empty buffer.
+    /// Queues what a producer has published, and gives it an empty buffer. The row that it is for may be dropped in an outage where
+    /// `may_drop` says so.
     ///
     /// # Errors
     /// Where no buffer comes free in time, or the log takes no more. What was published is queued all the same.
@@ -263,6 +277,7 @@ impl<N: AssignFrames> StagingQueue<N> {
         id: ProducerId,
         full: Option<Writer>,
         wait: Wait,
+        may_drop: bool,
     ) -> Result<Writer, NoSpace> {
         let mut state = self.lock();
         drop(full);
@@ -270,8 +285,8 @@ impl<N: AssignFrames> StagingQueue<N> {
         self.push_published(&mut state, id.0, now);
         self.give_up(&mut state, id.0);
         self.wake(&state);
-        let mut state =
-            self.wait_for(state, wait, |state| !state.free.is_empty() || state.made < self.bounds.buffers)?;
+        let is_free = |state: &State<N>| !state.free.is_empty() || state.made < self.bounds.buffers;
+        let mut state = self.wait_for(state, wait, may_drop.then_some(id), is_free)?;
         let looked = state.sequencer.now();
         let mut buffer = state.free.pop().unwrap_or_else(|| {
             state.made += 1;
@@ -293,13 +308,13 @@ impl<N: AssignFrames> StagingQueue<N> {
         place: Option<&StagedPlace>,
         encode: impl FnOnce(&mut [u8]),
         wait: Wait,
+        may_drop: bool,
     ) -> Result<(), NoSpace> {
         let size = length + overhead(place);
         assert!(size > self.bounds.buffer_size, "a row that fits a buffer of the pool");
         let state = self.lock();
-        let mut state = self.wait_for(state, wait, |state| {
-            state.large == 0 || state.large + size <= self.bounds.large_rows
-        })?;
+        let fits = |state: &State<N>| state.large == 0 || state.large + size <= self.bounds.large_rows;
+        let mut state = self.wait_for(state, wait, may_drop.then_some(id), fits)?;
         state.large += size;
         let since = state.sequencer.now();
         drop(state);
@@ -387,6 +402,42 @@ impl<N: AssignFrames> StagingQueue<N> {
         self.push_all(state);
         self.work_ready.notify_all();
         self.freed.notify_all();
+    }
+
+    /// Has rows for which there is no space be dropped from now on.
+    pub(crate) fn begin_outage(&self) {
+        self.lock().outage = true;
+        self.freed.notify_all();
+    }
+
+    /// Has rows wait for space again. Where some were dropped, `tell` has the sequencer told, before any row that comes after them is
+    /// numbered.
+    pub(crate) fn end_outage<T>(&self, tell: impl FnOnce(&mut N, DroppedRows) -> T) -> Option<T> {
+        let mut state = self.lock();
+        state.outage = false;
+        let dropped = state.dropped.take()?;
+        let told = tell(&mut state.sequencer, dropped);
+        drop(state);
+        self.freed.notify_all();
+        self.work_ready.notify_all();
+        Some(told)
+    }
+
+    /// How many rows were dropped in the outage that there is.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.lock().dropped.as_ref().map_or(0, DroppedRows::entries)
+    }
+
+    /// Counts a row that is dropped. With the first one all producers lose their buffers' space: what they append from now on is dropped
+    /// as well, so that it does not come before the word of that.
+    fn drop_row(&self, state: &mut State<N>, id: ProducerId) {
+        if state.dropped.is_none() {
+            state.producers.iter().flatten().for_each(|held| held.buffer.close());
+            self.push_all(state);
+            self.request_flush(state);
+        }
+        let seconds = state.sequencer.seconds();
+        state.dropped.get_or_insert_with(|| DroppedRows::beginning(seconds)).add(id.0, seconds);
     }
 
     /// Looks at the sequencer.
@@ -573,6 +624,7 @@ impl<N: AssignFrames> StagingQueue<N> {
         &self,
         mut state: MutexGuard<'a, State<N>>,
         wait: Wait,
+        may_drop: Option<ProducerId>,
         ready: impl Fn(&State<N>) -> bool,
     ) -> Result<MutexGuard<'a, State<N>>, NoSpace> {
         let mut waited = Duration::ZERO;
@@ -580,7 +632,14 @@ impl<N: AssignFrames> StagingQueue<N> {
             if let Some(refusal) = state.refuses() {
                 return Err(refusal);
             }
-            if ready(&state) {
+            if let Some(id) = may_drop.filter(|_| state.outage)
+                && (state.dropped.is_some() || !ready(&state))
+            {
+                self.drop_row(&mut state, id);
+                return Err(NoSpace::Dropped);
+            }
+            // What is not dropped waits until those that were are told of: it comes after them.
+            if ready(&state) && !(state.outage && state.dropped.is_some()) {
                 return Ok(state);
             }
             let left = match wait {

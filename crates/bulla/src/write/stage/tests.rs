@@ -31,6 +31,10 @@ impl AssignFrames for Count {
     fn now(&self) -> Steady {
         0
     }
+
+    fn seconds(&self) -> i64 {
+        0
+    }
 }
 
 type Rows = Vec<(u64, Vec<u8>)>;
@@ -57,14 +61,14 @@ fn produce(queue: &StagingQueue<Count>, letter: u8, count: u32) {
         };
         let wait = Wait::lasting(Duration::MAX);
         if length > 60 {
-            queue.push_large(id, length, None, encode, wait).unwrap();
+            queue.push_large(id, length, None, encode, wait, false).unwrap();
             continue;
         }
         while !writer
             .as_mut()
             .is_some_and(|writer: &mut super::buffer::Writer| writer.push(length, None, encode))
         {
-            writer = Some(queue.exchange(id, writer.take(), wait).unwrap());
+            writer = Some(queue.exchange(id, writer.take(), wait, false).unwrap());
         }
         if index % 100 == 0 {
             queue.flush(id).unwrap();
@@ -152,15 +156,15 @@ fn waiting_ends_in_time() {
     let (id, _) = queue.register().unwrap();
     let mut full = None;
     for _ in 0..2 {
-        let mut writer = queue.exchange(id, full.take(), Wait::Never).unwrap();
+        let mut writer = queue.exchange(id, full.take(), Wait::Never, false).unwrap();
         assert!(writer.push(12, None, |row| row.fill(1)));
         assert!(!writer.push(usize::MAX, None, |_| ()));
         full = Some(writer);
     }
     let wait = Wait::lasting(Duration::from_millis(1));
-    assert_eq!(queue.exchange(id, full, wait).err(), Some(NoSpace::Timeout));
-    queue.push_large(id, 60, None, |row| row.fill(1), Wait::Never).unwrap();
-    assert_eq!(queue.push_large(id, 13, None, |_| (), Wait::Never), Err(NoSpace::Timeout));
+    assert_eq!(queue.exchange(id, full, wait, false).err(), Some(NoSpace::Timeout));
+    queue.push_large(id, 60, None, |row| row.fill(1), Wait::Never, false).unwrap();
+    assert_eq!(queue.push_large(id, 13, None, |_| (), Wait::Never, false), Err(NoSpace::Timeout));
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn while_a_block_is_sealed_the_next_one_waits_for_more_or_for_somebody() {
     let mut full = None;
     let mut append = |buffers| {
         for _ in 0..buffers {
-            let mut writer = queue.exchange(id, full.take(), Wait::Never).unwrap();
+            let mut writer = queue.exchange(id, full.take(), Wait::Never, false).unwrap();
             assert!(writer.push(12, None, |row| row.fill(1)));
             full = Some(writer);
         }

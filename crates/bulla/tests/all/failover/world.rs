@@ -1,10 +1,11 @@
 //! A machine with several disks, and a log that may lie on all of them.
 
 use crate::crash::world::OpenWrap;
-use bulla::environment::Environment;
-use bulla::event::Event;
+use bulla::environment::{Clock, Environment};
+use bulla::event::{Dropped, Event};
 use bulla::store::Store;
 use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Verify, join_paths};
+use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::Faults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -33,9 +34,14 @@ fn environment(machine: &Faults) -> Environment {
 impl World {
     /// A log with these backup paths.
     pub(super) fn new(paths: &[&str]) -> World {
+        Self::with_recipient(paths, RECIPIENT)
+    }
+
+    /// The same, that this age recipient can read.
+    pub(super) fn with_recipient(paths: &[&str], recipient: &str) -> World {
         let machine = Faults::new();
         let environment = environment(&machine);
-        let init = Init::default().origin("example.com/audit").recipient(RECIPIENT).erasure(false);
+        let init = Init::default().origin("example.com/audit").recipient(recipient).erasure(false);
         init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
         let world = World { machine, environment };
         if !paths.is_empty() {
@@ -48,6 +54,29 @@ impl World {
     pub(super) fn killed(&self) -> World {
         let machine = self.machine.kill();
         World { environment: environment(&machine), machine }
+    }
+
+    /// Has this clock be the machine's from now on.
+    pub(super) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.environment.clock = clock;
+    }
+
+    /// The events of entries that were dropped, with their frames.
+    pub(super) fn dropped(&self) -> Vec<(u64, Dropped)> {
+        let mut dropped = Vec::new();
+        let tell = |logged: bulla::LoggedEvent| {
+            if let Ok(Event::Dropped(event)) = logged.event {
+                dropped.push((logged.frame, event));
+            }
+            Ok(())
+        };
+        Reader::open_store(self.log()).unwrap().events(tell).unwrap();
+        dropped
+    }
+
+    /// The numbers that entries of the log have as locations, and their places in it.
+    pub(super) fn numbers(&self) -> BTreeSet<u64> {
+        Self::entries_of(self.log())
     }
 
     /// Waits until so many more operations were tried.
@@ -112,6 +141,43 @@ impl World {
     /// The same, each in a frame of its own.
     pub(super) fn append_each(&self, log: &Log, numbers: Range<u64>) {
         numbers.for_each(|number| self.append(log, number..number + 1));
+    }
+
+    /// The same of a log without threads, which flushes in place of waiting.
+    pub(super) fn try_append_stepped(&self, log: &Log, numbers: Range<u64>) -> bulla::Result<()> {
+        let mut producer = log.producer()?;
+        for number in numbers {
+            producer.append(&Entry::new("read", &number.to_string()).payload(&[7; 100]))?;
+        }
+        let _ = producer.flush()?;
+        log.flush()
+    }
+
+    pub(super) fn append_stepped(&self, log: &Log, numbers: Range<u64>) {
+        self.try_append_stepped(log, numbers).unwrap();
+    }
+
+    /// The place of the entry of each number among the log's entries.
+    pub(super) fn places(&self) -> BTreeMap<u64, u64> {
+        let mut places = BTreeMap::new();
+        let reader = Reader::open_store(self.log()).unwrap().identity(Arc::new(OpenWrap));
+        let add = |place: u64, entry: &Entry<'_>| {
+            places.insert(std::str::from_utf8(entry.location.unwrap()).unwrap().parse().unwrap(), place);
+            Ok(())
+        };
+        reader.for_each(&Query::new(), add).unwrap();
+        places
+    }
+
+    /// How many entries come before a frame of the first 255, as the list of frames of the first path says.
+    pub(super) fn entries_before(&self, frame: u64) -> u64 {
+        let bundles =
+            self.machine.files().into_iter().filter(|name| name.starts_with("audit/tile/entries/000.p/"));
+        let bundle =
+            bundles.max_by_key(|name| name.rsplit('/').next().unwrap().parse::<u64>().unwrap()).unwrap();
+        let bundle = self.machine.read(&bundle).unwrap();
+        let at = usize::try_from(frame).unwrap() * (2 + Commitment::LENGTH) + 2;
+        Commitment::decode(&bundle[at..at + Commitment::LENGTH]).unwrap().first_entry
     }
 
     /// The log with all paths that its keys name.

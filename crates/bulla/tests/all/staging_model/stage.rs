@@ -4,6 +4,8 @@
 pub(crate) mod block_size;
 #[path = "../../../src/write/stage/buffer.rs"]
 pub(crate) mod buffer;
+#[path = "../../../src/write/stage/dropping.rs"]
+pub(crate) mod dropping;
 #[path = "../../../src/write/stage/queue.rs"]
 pub(crate) mod queue;
 

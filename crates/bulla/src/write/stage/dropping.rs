@@ -1,0 +1,43 @@
+//! Rows that were dropped, since nothing took what the log writes.
+
+use std::collections::BTreeSet;
+
+/// How many, whose, and when.
+#[derive(Debug)]
+pub(crate) struct DroppedRows {
+    entries: u64,
+    producers: BTreeSet<usize>,
+    /// When the first was dropped, and the last, by the time of day: seconds since the Unix epoch.
+    from: i64,
+    to: i64,
+}
+
+impl DroppedRows {
+    /// None yet.
+    pub(crate) fn beginning(seconds: i64) -> Self {
+        DroppedRows { entries: 0, producers: BTreeSet::new(), from: seconds, to: seconds }
+    }
+
+    /// One of this producer, at this time.
+    pub(crate) fn add(&mut self, producer: usize, seconds: i64) {
+        self.entries += 1;
+        self.producers.insert(producer);
+        // A clock may be put back.
+        (self.from, self.to) = (self.from.min(seconds), self.to.max(seconds));
+    }
+
+    /// How many there are.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// How many producers appended them.
+    pub(crate) fn producers(&self) -> u64 {
+        self.producers.len() as u64
+    }
+
+    /// The times between which they were dropped, both included.
+    pub(crate) fn times(&self) -> (i64, i64) {
+        (self.from, self.to)
+    }
+}

@@ -1,0 +1,337 @@
+//! A log that drops entries while no path takes it: nobody waits, each that was dropped is counted by a signed event, and none of them is
+//! ever said to be durable.
+
+use super::world::World;
+use crate::helpers::one_in;
+use bulla::environment::{Clock, Interrupt};
+use bulla::keys::identities::{IdentityFile, generate};
+use bulla::{Entry, ErrorKind, Log, Producer, Step};
+use bulla_testkit::fault::{Fault, Faults};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Two of them are more than the log has room for.
+const LARGE: usize = 12 << 20;
+
+fn entry<'a>(location: &'a str, payload: &'a [u8]) -> Entry<'a> {
+    Entry::new("read", location).payload(payload)
+}
+
+fn append(producer: &mut Producer, number: u64) {
+    producer.append(&entry(&number.to_string(), &[7; 100])).unwrap();
+}
+
+/// What is done when the log waits for the so manyth time.
+type OnWait = Box<dyn FnMut(u64) + Send>;
+
+/// A clock on which each wait takes a second, and something happens meanwhile.
+struct Waits {
+    nanoseconds: AtomicI64,
+    count: AtomicU64,
+    during: Mutex<Option<OnWait>>,
+}
+
+impl Waits {
+    fn new() -> Arc<Waits> {
+        let nanoseconds = AtomicI64::new(1_700_000_000_000_000_000);
+        Arc::new(Waits { nanoseconds, count: AtomicU64::new(0), during: Mutex::new(None) })
+    }
+}
+
+impl Clock for Waits {
+    fn now(&self) -> i64 {
+        self.nanoseconds.load(Ordering::Relaxed)
+    }
+
+    fn wait(&self, _: Duration, _: &Interrupt) {
+        self.nanoseconds.fetch_add(1_000_000_000, Ordering::Relaxed);
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(during) = &mut *self.during.lock().unwrap() {
+            during(count);
+        }
+    }
+}
+
+/// An outage of a log without threads: it is full after the first of the entries from `first` on, which is kept, and drops the others.
+fn outage(
+    world: &World,
+    clock: &Waits,
+    log: &Log,
+    first: u64,
+    dropped: u64,
+    fault: Fault,
+) -> bulla::Result<()> {
+    let mut producer = log.producer()?;
+    let machine = world.machine.clone();
+    clock.count.store(0, Ordering::Relaxed);
+    *clock.during.lock().unwrap() = Some(Box::new(move |count| match count {
+        // As often as `retries` says. It drops nothing yet.
+        1 => {}
+        2 => {
+            producer.append(&entry(&first.to_string(), &vec![7; LARGE])).unwrap();
+            producer.append(&entry(&(first + 1).to_string(), &vec![7; LARGE])).unwrap();
+            (first + 2..=first + dropped).for_each(|number| append(&mut producer, number));
+            let receipt = producer.flush().unwrap();
+            assert_eq!(receipt.dropped(), dropped);
+            assert_eq!(receipt.durable().unwrap_err().kind(), ErrorKind::Unavailable);
+        }
+        // What was counted by now is noted before the wait.
+        3 => {}
+        _ => heal(&machine),
+    }));
+    world.machine.fail_below("audit", fault);
+    world.machine.fail_below("backup", fault);
+    let mut other = log.producer()?;
+    append(&mut other, first + 1000);
+    let flushed = other.flush().and_then(|_| log.flush());
+    *clock.during.lock().unwrap() = None;
+    flushed
+}
+
+fn heal(machine: &Faults) {
+    machine.heal();
+}
+
+#[test]
+fn nobody_waits_and_what_was_dropped_is_counted_in_the_log() {
+    for paths in [&[][..], &["/backup"]] {
+        let world = World::new(paths);
+        world.set("on_failure", "drop");
+        let log = world.open();
+        world.append(&log, 0..20);
+        world.machine.fail_below("audit", Fault::NoSpace);
+        world.machine.fail_below("backup", Fault::NoSpace);
+        let mut producer = log.producer().unwrap();
+        let mut appended = 20;
+        // Whatever is appended while nothing takes it: nobody waits for `append_timeout`, and no append fails.
+        while log.dropped() < 50 {
+            producer.append(&entry(&appended.to_string(), &[7; 3000])).unwrap();
+            appended += 1;
+        }
+        let (dropped, prefix) = (log.dropped(), log.durable_prefix());
+        assert_eq!(prefix, 20);
+        let receipt = producer.flush().unwrap();
+        assert_eq!(receipt.dropped(), dropped);
+        let error = receipt.durable().unwrap_err();
+        assert!(error.to_string().contains("dropped"), "{error}");
+        let (tell, told) = std::sync::mpsc::channel();
+        receipt.when_durable(move |outcome| tell.send(outcome.is_err()).unwrap()).unwrap();
+        assert!(told.recv().unwrap());
+        world.machine.heal();
+        // Later entries, whose receipts say nothing of those before.
+        let last = appended;
+        loop {
+            producer.append(&entry(&appended.to_string(), &[7; 100])).unwrap();
+            appended += 1;
+            if producer.flush().unwrap().durable().is_ok() {
+                break;
+            }
+        }
+        assert!(log.flush().is_err(), "entries were dropped since the log was flushed last");
+        log.flush().unwrap();
+        let dropped = log.dropped();
+        assert_eq!(log.telemetry().dropped, dropped);
+        assert!(log.durable_prefix() <= last - 50, "what comes after a dropped entry is in no prefix");
+        drop(producer);
+        log.close().unwrap();
+        let found = world.numbers();
+        assert_eq!(found.len() as u64 + dropped, appended, "each is there or counted");
+        world.check_contains((0..20).chain(appended - 1..appended));
+        let events = world.dropped();
+        assert_eq!(events.iter().map(|(_, event)| event.entries).sum::<u64>(), dropped);
+        assert!(
+            events.iter().all(|(_, event)| event.exact && event.producers == 1 && event.from <= event.to)
+        );
+        assert!(world.machine.read("audit.keys/dropping").is_none());
+        // The log goes on, and tells nothing twice.
+        let log = world.open();
+        world.append(&log, appended..appended + 10);
+        log.close().unwrap();
+        assert_eq!(world.dropped(), events);
+    }
+}
+
+#[test]
+fn the_event_comes_before_any_later_entry() {
+    let mut world = World::new(&["/backup"]);
+    world.set("on_failure", "drop");
+    let clock = Waits::new();
+    world.set_clock(clock.clone());
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    assert!(
+        outage(&world, &clock, &log, 100, 5, Fault::NoSpace).is_err(),
+        "the flush covers what was dropped"
+    );
+    assert_eq!(log.dropped(), 5);
+    world.append_stepped(&log, 4..8);
+    log.close().unwrap();
+    let (frame, event) = &world.dropped()[0];
+    assert_eq!((event.entries, event.exact, event.producers), (5, true, 1));
+    assert!(event.reason.contains("space"), "{event:?}");
+    let (places, before) = (world.places(), world.entries_before(*frame));
+    assert!((0..4).chain([1100]).all(|number| places[&number] < before), "{places:?}, {before}");
+    assert!((4..8).all(|number| places[&number] >= before), "{places:?}, {before}");
+    assert!(!places.contains_key(&101) && !places.contains_key(&105));
+    world.check_contains((0..8).chain([100, 1100]));
+}
+
+#[test]
+fn a_log_of_a_source_waits_instead() {
+    let world = World::new(&[]);
+    world.set("on_failure", "drop");
+    world.set("append_timeout", "1 ms");
+    let log = world.open();
+    let source = log.source(bulla::SourceId([3; 16]), b"a file").unwrap();
+    world.machine.fail_below("audit", Fault::NoSpace);
+    let mut producer = log.producer().unwrap();
+    let mut number = 0;
+    while log.dropped() < 10 {
+        match producer.append(&entry(&number.to_string(), &[7; 3000])) {
+            Ok(()) => number += 1,
+            // As often as `retries` says is not tried yet.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Timeout),
+        }
+    }
+    let place = bulla::Place { range: 0..10, check: 7 };
+    let error = producer.append_from(&entry("x", b""), &source, &place).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    world.machine.heal();
+    let _ = log.close();
+}
+
+#[test]
+fn what_is_dropped_can_be_read_again_from_the_error_path() {
+    let (identity, recipient) = generate();
+    let mut world = World::with_recipient(&[], &recipient);
+    world.set("on_failure", "drop");
+    world.set("error_path", "/errors");
+    let clock = Waits::new();
+    world.set_clock(clock.clone());
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    let _ = outage(&world, &clock, &log, 100, 5, Fault::WriteFails);
+    let telemetry = log.telemetry();
+    // The first is larger than what may wait to be written.
+    assert_eq!((telemetry.dropped, telemetry.set_aside), (5, 4));
+    log.close().unwrap();
+    assert_eq!(world.dropped()[0].1.set_aside, 4);
+    let files = world.files_below("errors");
+    let identity = IdentityFile::parse(&identity).unwrap();
+    let mut lines = Vec::new();
+    for (name, file) in &files {
+        assert!(name.ends_with(".jsonl.age"), "{name}");
+        assert!(!file.windows(9).any(|bytes| bytes == b"operation"));
+        lines.extend_from_slice(&identity.decrypt(file).unwrap().unwrap());
+    }
+    let lines = String::from_utf8(lines).unwrap();
+    let locations = lines.lines().map(|line| {
+        let parsed = bulla::text::jsonl::parse_line(line.as_bytes()).unwrap();
+        let entry = parsed.entry();
+        assert!(entry.time.is_some() && entry.payload == Some(&[7; 100]));
+        String::from_utf8(entry.location.unwrap().to_vec()).unwrap()
+    });
+    assert_eq!(locations.collect::<Vec<_>>(), ["102", "103", "104", "105"]);
+}
+
+#[test]
+fn the_error_path_has_an_end() {
+    let mut world = World::new(&[]);
+    world.set("on_failure", "drop");
+    world.set("error_path", "/errors");
+    world.set("error_path_size", "1 MiB");
+    let clock = Waits::new();
+    world.set_clock(clock.clone());
+    let filler = format!("{}-1.jsonl.age", bulla::info_of(world.log()).unwrap().id);
+    world.machine.overwrite(&format!("errors/{filler}"), &vec![0; (1 << 20) - 10]);
+    let log = world.open_stepped().unwrap();
+    let _ = outage(&world, &clock, &log, 100, 5, Fault::NoSpace);
+    let telemetry = log.telemetry();
+    assert_eq!((telemetry.dropped, telemetry.set_aside), (5, 0));
+    log.close().unwrap();
+    assert_eq!(world.files_below("errors").into_keys().collect::<Vec<_>>(), [filler]);
+}
+
+/// Storage alone cannot have a log drop anything.
+#[test]
+fn only_the_key_directory_says_that_a_log_may_drop() {
+    let world = World::new(&[]);
+    let config = world.machine.read("audit/bulla.toml").unwrap();
+    for line in ["on_failure = \"drop\"", "error_path = \"/errors\"", "error_path_size = \"5 MiB\""] {
+        world.machine.overwrite("audit/bulla.toml", &[&config[..], line.as_bytes(), b"\n"].concat());
+        assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Refused, "{line}");
+    }
+}
+
+#[test]
+fn a_crash_at_any_operation_of_an_outage_loses_nothing_acknowledged_and_tells_what_was_noted() {
+    for fault in [Fault::NoSpace, Fault::SyncFails] {
+        let live = |world: &mut World, acknowledged: &mut u64| -> bulla::Result<()> {
+            let clock = Waits::new();
+            world.set_clock(clock.clone());
+            let log = world.open_stepped()?;
+            world.try_append_stepped(&log, 0..2)?;
+            *acknowledged = 2;
+            let _ = outage(world, &clock, &log, 100, 5, fault);
+            world.try_append_stepped(&log, 2..4)?;
+            *acknowledged = 4;
+            log.close()
+        };
+        let ready = || {
+            let world = World::new(&["/backup"]);
+            world.set("on_failure", "drop");
+            world.set("error_path", "/errors");
+            world
+        };
+        let mut world = ready();
+        let first = world.machine.operations();
+        live(&mut world, &mut 0).unwrap();
+        let last = world.machine.operations();
+        let mut told = 0;
+        for point in one_in(11, first..last) {
+            let mut world = ready();
+            world.machine.stop_at(point);
+            let mut acknowledged = 0;
+            if live(&mut world, &mut acknowledged).is_ok() {
+                assert!(point + 32 > last, "{fault:?} at {point} of {last}");
+                continue;
+            }
+            for after in [world.after_power_cut(point), world.killed()] {
+                let what = format!("{fault:?} at {point}, {acknowledged} acknowledged");
+                let log = after.try_open().unwrap_or_else(|error| panic!("{what}: {error}"));
+                after.append(&log, 200..204);
+                log.close().unwrap();
+                after.check_contains((0..acknowledged).chain(200..204));
+                let events = after.dropped();
+                // What is there of the outage is told once; and where entries came after it, it is told, exactly or at least.
+                let exact = events.iter().filter(|(_, event)| event.exact).map(|(_, event)| event.entries);
+                let exact = exact.collect::<Vec<_>>();
+                assert!(exact.is_empty() || exact == [5], "{what}: {events:?}");
+                let all = events.iter().map(|(_, event)| event.entries).sum::<u64>();
+                assert!(all <= 5, "{what}: {events:?}");
+                assert!(acknowledged < 4 || exact == [5], "{what}: {events:?}");
+                assert!(after.machine.read("audit.keys/dropping").is_none(), "{what}");
+                told += u64::from(!events.is_empty());
+                // And no second time.
+                let log = after.open();
+                log.close().unwrap();
+                assert_eq!(after.dropped(), events, "{what}");
+            }
+        }
+        assert!(told > 5, "{fault:?}: {told} of the crashes were in an outage");
+        println!("swept: an outage, {fault:?}, {} crash points", last - first);
+    }
+}
+
+/// So that no test waits for what never comes: a log without threads lingers by a step.
+#[test]
+fn a_step_sets_aside_what_waits() {
+    let world = World::new(&[]);
+    world.set("on_failure", "drop");
+    world.set("error_path", "/errors");
+    let log = world.open_stepped().unwrap();
+    assert!(!log.step(Step::Linger).unwrap());
+    log.close().unwrap();
+    assert!(world.files_below("errors").is_empty());
+}
