@@ -14,6 +14,6 @@ mod job;
 mod kept;
 mod round;
 
-pub(crate) use ask::ask;
+pub(crate) use ask::{Post, ask};
 pub(crate) use job::{Asked, Job, Refusal};
 pub(crate) use round::Witnessing;

@@ -77,6 +77,8 @@ struct OnePath {
     used: bool,
     /// Whether it failed since it took what is written: what it does not give back is looked for elsewhere.
     failed: bool,
+    /// The turn in which it failed, as long as no checkpoint was published since.
+    failed_in: Option<u64>,
     /// What was told of it last.
     told: Option<String>,
     /// Whether it lacks a file that the others have and never change, so that it is given no more of them.
@@ -94,6 +96,7 @@ impl OnePath {
             lock: None,
             used: false,
             failed: false,
+            failed_in: None,
             told: None,
             lacking: false,
         }
@@ -289,12 +292,14 @@ impl LogPaths {
         }
     }
 
-    /// The stores in the order in which a file is looked for, each with whether it failed.
-    fn readable(&self) -> Vec<(Arc<dyn Store>, bool)> {
+    /// The stores in the order in which a file is looked for, each with whether it failed. The path in use comes first, but for the
+    /// checkpoint: where that path has taken over and has published none yet, its own is an earlier one.
+    fn readable(&self, file: &str) -> Vec<(Arc<dyn Store>, bool)> {
         let state = self.state();
-        let current = std::iter::once(state.current);
-        let others = order(&state.paths).filter(|&index| index != state.current);
-        let paths = current.chain(others).map(|index| &state.paths[index]);
+        let is_newest = state.paths[state.current].note == state.published;
+        let first = (file != files::CHECKPOINT || is_newest).then_some(state.current);
+        let others = order(&state.paths).filter(|&index| Some(index) != first);
+        let paths = first.into_iter().chain(others).map(|index| &state.paths[index]);
         paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
     }
 

@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 impl LogPaths {
     /// What the first path gives that has it. What one that has failed does not give back is looked for elsewhere; what another does
     /// not give back is an error, since what lies elsewhere may be older.
-    fn first<T>(&self, open: impl Fn(&dyn Store) -> io::Result<T>) -> io::Result<T> {
+    fn first<T>(&self, file: &str, open: impl Fn(&dyn Store) -> io::Result<T>) -> io::Result<T> {
         let mut missing = None;
-        for (store, failed) in self.readable() {
+        for (store, failed) in self.readable(file) {
             match open(&*store) {
                 Err(error) if failed || error.kind() == io::ErrorKind::NotFound => {
                     // That one failed tells more than that the others have it not.
@@ -29,8 +29,8 @@ impl LogPaths {
 
     /// Does something on every path. That it fails on another than the one in use is no error: a path that failed may not even give
     /// back what it has.
-    fn everywhere(&self, work: impl Fn(&dyn Store) -> io::Result<()>) -> io::Result<()> {
-        let mut stores = self.readable().into_iter().map(|(store, _)| store);
+    fn everywhere(&self, file: &str, work: impl Fn(&dyn Store) -> io::Result<()>) -> io::Result<()> {
+        let mut stores = self.readable(file).into_iter().map(|(store, _)| store);
         let mut done =
             stores.next().map_or_else(|| Err(io::ErrorKind::NotFound.into()), |store| work(&*store));
         for store in stores {
@@ -85,11 +85,11 @@ impl Store for LogPaths {
     }
 
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        self.first(|store| store.open(path))
+        self.first(path, |store| store.open(path))
     }
 
     fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        self.first(|store| store.open_write(path))
+        self.first(path, |store| store.open_write(path))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -104,12 +104,12 @@ impl Store for LogPaths {
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
-        self.everywhere(|store| store.remove(path))
+        self.everywhere(path, |store| store.remove(path))
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<Item>> {
         let (mut items, mut found, mut missing) = (BTreeSet::new(), false, None);
-        for (store, failed) in self.readable() {
+        for (store, failed) in self.readable(directory) {
             match store.list(directory) {
                 Ok(listed) => (found, _) = (true, items.extend(listed)),
                 Err(error) if failed || error.kind() == io::ErrorKind::NotFound => {
@@ -129,7 +129,7 @@ impl Store for LogPaths {
     }
 
     fn remove_directory(&self, path: &str) -> io::Result<()> {
-        self.everywhere(|store| store.remove_directory(path))
+        self.everywhere(path, |store| store.remove_directory(path))
     }
 
     fn sync_directory(&self, path: &str) -> io::Result<()> {
@@ -178,7 +178,7 @@ impl Store for LogPaths {
 
     fn is_locked(&self, path: &str) -> io::Result<bool> {
         let mut locked = Ok(false);
-        for (store, failed) in self.readable() {
+        for (store, failed) in self.readable(path) {
             match store.is_locked(path) {
                 Ok(true) => return Ok(true),
                 Err(error) if !failed && locked.is_ok() => locked = Err(error),
@@ -201,7 +201,7 @@ impl Store for LogPaths {
             return self.first.describe(path);
         }
         let has = |(store, _): &(Arc<dyn Store>, bool)| store.open(path).is_ok() || store.list(path).is_ok();
-        let found = self.readable().into_iter().find(has);
+        let found = self.readable(path).into_iter().find(has);
         found.map_or_else(|| self.in_use().describe(path), |(store, _)| store.describe(path))
     }
 }

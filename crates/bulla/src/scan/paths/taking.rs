@@ -130,16 +130,20 @@ impl Paths for LogPaths {
 
     fn fail_over(&self, turn: u64, why: &str) -> bool {
         let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
-        let (from, count) = {
+        let (from, others) = {
             let mut state = self.change();
             if state.turn != turn || !state.writing {
                 return state.turn != turn;
             }
             let from = state.current;
-            state.paths[from].failed = true;
-            (from, state.paths.len())
+            let path = &mut state.paths[from];
+            (path.failed, path.failed_in) = (true, Some(turn));
+            let mut others = (0..state.paths.len()).filter(|&index| index != from).collect::<Vec<_>>();
+            // Else two that fail would take over from each other, and a third one that works never.
+            others.sort_by_key(|&index| state.paths[index].failed_in);
+            (from, others)
         };
-        for index in (0..count).filter(|&index| index != from) {
+        for index in others {
             let taken = match self.take(index) {
                 Ok(taken) => taken,
                 Err(error) => {
@@ -159,6 +163,7 @@ impl Paths for LogPaths {
                 used: true,
                 note: state.paths[index].note.take(),
                 head: state.paths[index].head,
+                failed_in: state.paths[index].failed_in,
                 ..OnePath::new(taken.store)
             };
             state.switches.push(switch);
@@ -201,6 +206,7 @@ impl Paths for LogPaths {
             return false;
         }
         state.published = Some(checkpoint.to_owned());
+        state.paths.iter_mut().for_each(|path| path.failed_in = None);
         let current = state.current;
         let path = &mut state.paths[current];
         (path.note, path.head) = (Some(checkpoint.to_owned()), head);
