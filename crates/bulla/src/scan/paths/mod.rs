@@ -51,6 +51,8 @@ struct State {
     /// Which of them takes what is written.
     current: usize,
     turn: u64,
+    /// The newest turn of which it is known that nothing is committed any more on a path before.
+    moved_in: Option<u64>,
     /// Whether the log is locked for a writer.
     writing: bool,
     /// What the key directory remembers.
@@ -130,6 +132,7 @@ pub fn join_paths(
         paths: stores.into_iter().map(OnePath::new).collect(),
         current: 0,
         turn: 0,
+        moved_in: None,
         writing: false,
         known,
         switches: Vec::new(),

@@ -94,6 +94,27 @@ impl LogPaths {
         bulla_store::replace(store, config::FILE, &text)
     }
 
+    /// Notes which paths were left, once nothing is committed on them any more, and the newest checkpoint lies on another one: without
+    /// it the log could not be gone on with.
+    fn note_left(&self, turn: u64) {
+        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
+        let paths = {
+            let state = self.state();
+            let is_newest = state.paths[state.current].note == state.published;
+            if state.turn != turn || state.moved_in != Some(turn) || !state.writing || !is_newest {
+                return;
+            }
+            let of = |(index, path): (usize, &OnePath)| {
+                Some((path.id.filter(|_| path.used)?, path.store.describe(""), index != state.current))
+            };
+            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
+        };
+        // Where that cannot be written down, the log asks for a path that it could go without: later calls try again.
+        let _ = self.note(|known| {
+            paths.into_iter().for_each(|(id, place, left)| set(known, id, &place, left));
+        });
+    }
+
     /// Changes what the key directory remembers, durably.
     fn note(&self, change: impl FnOnce(&mut Vec<KnownPath>)) -> Result<()> {
         let mut noted = self.state().known.clone();
@@ -182,21 +203,11 @@ impl Paths for LogPaths {
     }
 
     fn moved(&self, turn: u64) {
-        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
-        let paths = {
-            let state = self.state();
-            if state.turn != turn || !state.writing {
-                return;
-            }
-            let of = |(index, path): (usize, &OnePath)| {
-                Some((path.id.filter(|_| path.used)?, path.store.describe(""), index != state.current))
-            };
-            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
-        };
-        // Where that cannot be written down, the log asks for a path that it could go without: later calls try again.
-        let _ = self.note(|known| {
-            paths.into_iter().for_each(|(id, place, left)| set(known, id, &place, left));
-        });
+        {
+            let mut state = self.change();
+            state.moved_in = state.moved_in.max(Some(turn));
+        }
+        self.note_left(turn);
     }
 
     fn published(&self, turn: u64, checkpoint: &[u8]) -> bool {
@@ -210,6 +221,8 @@ impl Paths for LogPaths {
         let current = state.current;
         let path = &mut state.paths[current];
         (path.note, path.head) = (Some(checkpoint.to_owned()), head);
+        drop(state);
+        self.note_left(turn);
         true
     }
 
