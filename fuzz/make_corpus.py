@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "fuzz" / "corpus"
 sys.path.insert(0, str(ROOT / "vectors" / "proof"))
 
+import proofs  # noqa: E402
 import records  # noqa: E402
 
 JSONL = [
@@ -361,6 +362,75 @@ def write_mirror():
         write("mirror", name, message)
 
 
+def write_receipts(found):
+    """Tree heads, receipts and anchors, sound and refused, and what a Rekor answers of an anchor."""
+    for kind in ("heads", "heads_refused", "receipts", "refused"):
+        for index, case in enumerate(found[kind]):
+            write("cose", f"{kind}-{index}", bytes.fromhex(case["file"]))
+    for kind in ("anchors", "anchors_refused"):
+        for index, case in enumerate(found[kind]):
+            write("anchor", f"{kind}-{index}", case["file"].encode())
+    for index, case in enumerate(found["anchors"]):
+        head, _, rekor = case["file"].partition("\n\n")
+        lines = head.split("\n")
+        proof = dict(logIndex=lines[3][6:], treeSize="5", rootHash="", hashes=lines[4:], checkpoint=dict(envelope=rekor))
+        answer = dict(logIndex=lines[3][6:], kindVersion=dict(kind="dsse", version="0.0.2"), inclusionProof=proof)
+        write("anchor", f"answer-{index}", json.dumps(answer).encode())
+
+
+def cosigner(name, seed):
+    """A witness's key of Ed25519, and its line under a text."""
+    key = b"\4" + proofs.seal.ed25519(seed)[0]
+    identified = hashlib.sha256(name.encode() + b"\n" + key).digest()[:4]
+
+    def line(text, time):
+        signature = proofs.seal.ed25519(seed)[1](f"cosignature/v1\ntime {time}\n{text}".encode())
+        return f"\u2014 {name} {proofs.text64(identified + time.to_bytes(8, 'big') + signature)}\n"
+
+    return f"{name}+{identified.hex()}+{proofs.text64(key)}", line
+
+
+def write_witnessing(found):
+    """Policies with checkpoints that they judge; what is posted to a witness, and what one answers."""
+    between = "\n=====\n"
+    text = "example.com/log\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n"
+    own = [cosigner(name, bytes([seed]) * 32) for name, seed in ((proofs.WITNESS, 8), ("w.example/2", 10))]
+    note = proofs.sign(text, (proofs.ORIGIN, proofs.SEED))
+    cosigned = note + "".join(line(text, 1700000000) for _, line in own)
+    log = f"log {proofs.vkey(proofs.ORIGIN, proofs.SEED)} https://example.com/log\n"
+    lines = [f"witness W{at} {key} https://w{at}.example/\n" for at, (key, _) in enumerate(own)]
+    whole = f"# Two of them.\n{log}{''.join(lines)}group G all W0 W1\ngroup H any G\nquorum H\n"
+    for name, policy in (("whole", whole), ("none", f"{log}quorum none\n"), ("one", f"{lines[0]}quorum W0\n"),
+                         ("first", f"{log}{lines[1]}group G 1 W1\nquorum G\n"), ("unknown", f"{log}quorum W0\n"),
+                         ("twice", f"{log}{lines[0]}{lines[0]}quorum W0\n"), ("loop", "group G any G\nquorum G\n")):
+        write("policy", name, policy.encode())
+        for kind, judged in (("bare", note), ("cosigned", cosigned), ("half", note + own[0][1](text, 1700000000))):
+            write("policy", f"{name}-{kind}", (policy + between + judged).encode())
+    for name, answer in (("line", own[0][1](text, 1700000000)), ("two", own[1][1](text, 7) + own[0][1](text, 1700000100)),
+                         ("early", own[0][1](text, 1600000000)), ("size", "7\n"), ("no-size", "07\n"),
+                         ("refused", "the proof does not lead there\n")):
+        write("witness_answer", name, answer.encode())
+    requests = []
+    for index, case in enumerate(found["consistency"]):
+        head, _, new = case["file"].partition("\n\n")
+        hashes = head.split("\n")[2:]
+        requests.append("".join(f"{line}\n" for line in [f"old {case['old_size']}", *hashes, ""]) + new)
+        first = base64.b64decode(head.split("\n")[1].removeprefix("old ")).decode()
+        grown = f"old 0\n\n{first}{between}{requests[-1]}"
+        write("witness_request", f"growth-{index}", (grown if case["old_size"] else requests[-1]).encode())
+    write("witness_request", "conflict", (requests[1] + between + requests[-1]).encode())
+    write("witness_request", "no-proof", requests[2].replace(requests[2].split("\n")[1], "", 1).encode())
+    for name, head in (
+        ("post", "POST /add-checkpoint HTTP/1.1\r\nHost: w.example\r\nContent-Length: 7\r\n\r\nold 0\n\n"),
+        ("expect", "POST /add-checkpoint HTTP/1.1\r\nhost: w\r\ncontent-length: 65536\r\nExpect: 100-continue\r\n"
+                   "Connection: close\r\n\r\n"),
+        ("chunked", "POST /add-checkpoint HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        ("twice", "POST /add-checkpoint HTTP/1.0\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"),
+        ("get", "GET /add-checkpoint HTTP/1.1\r\nHost: w\r\n\r\n"),
+    ):
+        write("witness_request", f"head-{name}", head.encode())
+
+
 def write_grants():
     """What grants hold: nothing; two people and three groups; and a group beyond the tree."""
     head = b"BulG\1" + bytes(range(16)) + (301).to_bytes(8, "little")
@@ -408,6 +478,8 @@ def main():
     write_records()
     write_grants()
     write_mirror()
+    write_receipts(vectors("proof/receipts.json"))
+    write_witnessing(vectors("proof/proofs.json"))
     for index, path in enumerate(sorted((log / "index").glob("*.idx"))):
         write("index", f"log-{index}", path.read_bytes())
     write("checkpoint", "checkpoint", (log / "checkpoint").read_bytes())

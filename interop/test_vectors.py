@@ -13,7 +13,7 @@ from typing import Any, Callable
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bulla_reader import (  # noqa: E402
-    blocks, columns, commitments, epochs, events, log, notes, policies, proofs, rows, seals, sources, tiles, trees, units,
+    anchors, blocks, columns, cose, commitments, epochs, events, log, notes, policies, proofs, rows, seals, sources, tiles, trees, units,
     vault, verify,
 )  # fmt: skip
 from bulla_reader.cursor import u64  # noqa: E402
@@ -158,6 +158,43 @@ class Vectors(unittest.TestCase):
             self.assertEqual((grown.old.size, grown.checkpoint.size), (vector["old_size"], vector["new_size"]))
         for vector in found["refused"] + found["consistency_refused"]:
             self.refused(vector["name"], lambda: proofs.read(vector["file"].encode(), key))
+
+    def test_tree_heads_in_cose_are_of_one_form_and_signed(self) -> None:
+        found = vectors("proof/receipts.json")
+        key = notes.verifier(found["vkey"])
+
+        def checked(data: bytes) -> tuple[int, str]:
+            head, root = cose.checkpoint(data)
+            head.check(root, key)
+            return head.size, root.hex()
+
+        for vector in found["heads"]:
+            self.assertEqual(checked(unhex(vector["file"])), (int(vector["size"]), vector["root"]), vector["name"])
+        for vector in found["heads_refused"]:
+            self.refused(vector["name"], lambda: checked(unhex(vector["file"])))
+
+    def test_receipts_disclose_what_they_should(self) -> None:
+        found = vectors("proof/receipts.json")
+        key = notes.verifier(found["vkey"])
+        for vector in found["receipts"]:
+            proof = proofs.read(unhex(vector["file"]), key)
+            assert isinstance(proof, proofs.EntriesProof)
+            self.assertEqual(len(proof.frames), vector["frames"])
+            units = [unit for frame in proof.frames for unit in frame.units]
+            rows_ = [[unit.number, unit.row.encoded().hex()] for unit in units if isinstance(unit, proofs.DisclosedRow)]
+            self.assertEqual(rows_, vector["entries"], vector["name"])
+        for vector in found["refused"]:
+            self.refused(vector["name"], lambda: proofs.read(unhex(vector["file"]), key))
+
+    def test_anchors_hold_or_are_refused(self) -> None:
+        found = vectors("proof/receipts.json")
+        keys = notes.verifier(found["vkey"]), notes.verifier(found["rekor_vkey"])
+        for vector in found["anchors"]:
+            held = anchors.read(vector["file"].encode(), *keys)
+            told = (held.checkpoint.size, held.checkpoint.root.hex(), held.index, held.rekor.size)
+            self.assertEqual(told, tuple(vector[name] for name in ("tree_size", "root", "index", "rekor_size")))
+        for vector in found["anchors_refused"]:
+            self.refused(vector["name"], lambda: anchors.read(vector["file"].encode(), *keys))
 
     def test_groups_in_proofs_open_or_are_withheld(self) -> None:
         found = vectors("proof/groups.json")

@@ -1,14 +1,15 @@
-"""The command: `verify`, `export` and `check`, with exit codes as `bulla` has them."""
+"""The command: `verify`, `export`, `check` and `anchor`, with exit codes as `bulla` has them."""
 
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import sys
 from pathlib import Path
 from typing import Optional
 
-from . import blocks, events, lines, log, notes, policies, proofs, vault, verify
+from . import anchors, blocks, events, lines, log, notes, policies, proofs, vault, verify
 from .refused import Refused
 
 DONE, VIOLATION, USAGE, ENVIRONMENT, REFUSED = 0, 1, 2, 4, 5
@@ -51,6 +52,12 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--policy", type=Path, help="a policy of which logs and witnesses are believed")
     check.add_argument("--erasure-key", help="the key that orders erasures")
     check.add_argument("--order", type=Path, help="the order's file, with the names")
+    anchor = commands.add_parser("anchor", help="check that a checkpoint of a log stands in a Rekor v2, offline")
+    anchor.set_defaults(run=run_anchor)
+    anchor.add_argument("file", type=Path, nargs="+", help="an anchor, as `bulla anchor -o` keeps them")
+    anchor.add_argument("--vkey", required=True, help="the public key that the log must be of")
+    anchor.add_argument("--rekor-vkey", required=True, help="the public key of the Rekor")
+    anchor.add_argument("--log", type=Path, help="the log's directory, which has to begin with what is anchored")
     return found
 
 
@@ -147,6 +154,31 @@ def check(data: bytes, key: Optional[notes.Verifier], given: argparse.Namespace)
         check_event(proof, given)
         return json_line(events.decoded(proof.body))
     return json_line({"old_size": proof.old.size, "new_size": proof.checkpoint.size})
+
+
+def run_anchor(given: argparse.Namespace) -> int:
+    """Prints what each anchor says, and on standard error, in a line each, whether it holds."""
+    keys = notes.verifier(given.vkey), notes.verifier(given.rekor_vkey)
+    worst = DONE
+    for file in given.file:
+        try:
+            held = anchors.read(file.read_bytes(), *keys)
+            if given.log is not None:
+                log.check_begins_with(log.opened(given.log), held.checkpoint)
+        except proofs.AnotherFile as refused:
+            print(f"{file}: {refused}", file=sys.stderr)
+            worst = worst or USAGE
+            continue
+        except (Refused, log.Damaged) as refused:
+            print(f"{file}: not anchored: {refused}", file=sys.stderr)
+            worst = VIOLATION
+            continue
+        of, rekor = held.checkpoint, held.rekor
+        told = {"origin": of.origin, "tree_size": of.size, "root": base64.b64encode(of.root).decode(), "rekor": rekor.origin}
+        sys.stdout.buffer.write(json_line({**told, "index": held.index, "rekor_size": rekor.size}))
+        print(f"{file}: anchored, signed by {keys[0].name} and {keys[1].name}", file=sys.stderr)
+    sys.stdout.flush()
+    return worst
 
 
 def json_line(value: object) -> bytes:

@@ -164,6 +164,19 @@ def judge_cose(log: Log, read: Union[None, Refused, tuple[cose.Head, bytes]]) ->
         log.findings.append(Finding("cose-mismatch", str(refused)))
 
 
+def check_begins_with(log: Log, older: notes.Checkpoint) -> None:
+    """Refuses a checkpoint of the log whose tree the log does not begin with."""
+    if not log.config.verifier.signed(log.checkpoint.note):
+        raise Refused("checkpoint", "must be signed with the log's own key")
+    if older.origin != log.config.origin or older.size > log.size:
+        raise Refused("checkpoint", "must be of this log, which has to have as many frames")
+    leaves = [leaf for leaf in (it.leaf for it in log.told) if leaf is not None]
+    if len(leaves) != log.size or trees.root(leaves) != log.checkpoint.root:
+        raise Refused("log", "the tiles must have the root that the checkpoint signs")
+    if trees.root(leaves[: older.size]) != older.root:
+        raise Refused("log", "must begin with the tree of the older checkpoint")
+
+
 def signed_beside(key: policies.Cosigner, checkpoint: notes.Checkpoint) -> bool:
     try:
         return key.time(checkpoint) is not None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the vectors of bulla-proof: a second implementation, of the standard library alone. Those of proof files are
-made by proofs.py and groups.py.
+made by proofs.py and groups.py; of tree heads in COSE, receipts and anchors by receipts.py.
 
     python3 vectors/proof/make.py            writes the .json files beside it
     python3 vectors/proof/make.py --check    fails where they differ
@@ -16,6 +16,7 @@ import blocks
 import events
 import groups
 import proofs
+import receipts
 from blocks import varint
 
 HASHES = {"sha256": (1, hashlib.sha256), "sha3-256": (2, hashlib.sha3_256)}
@@ -453,6 +454,7 @@ FILES = {
     "proofs.json": lambda: proofs.vectors(encode, commitment, tree, multi_proof, consistency, row),
     "events.json": lambda: events.vectors(encode, commitment, tree, multi_proof),
     "groups.json": lambda: groups.vectors(encode, commitment, tree, multi_proof, row),
+    "receipts.json": lambda: receipts.vectors(encode, commitment, tree, multi_proof, row),
 }
 
 

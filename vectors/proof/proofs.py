@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import functools
 import hashlib
 import importlib.util
 import pathlib
@@ -14,6 +15,8 @@ from blocks import ascending, varint
 SPEC = importlib.util.spec_from_file_location("seal", pathlib.Path(__file__).resolve().parents[1] / "seal" / "make.py")
 seal = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(seal)
+# Each takes a while.
+seal.ed25519 = functools.cache(seal.ed25519)
 
 HASHES = {"sha256": hashlib.sha256, "sha3-256": hashlib.sha3_256}
 ORIGIN, SEED = "example.com/log", bytes([7]) * 32

@@ -153,6 +153,65 @@ typedef struct bulla_entry {
   uint32_t withheld;
 } bulla_entry;
 
+// Gets an entry and its number in the log; what it returns other than 0 ends the call, which then returns `BULLA_STOPPED`.
+typedef int32_t (*bulla_each_entry)(void *context, uint64_t number, const struct bulla_entry *entry);
+
+// What a proof shows that holds.
+typedef struct bulla_checked {
+  // Whether the tree is signed by the key that was given: otherwise anybody could have made the proof.
+  bool anchored;
+  // Entries that it discloses.
+  uint64_t entries;
+  // Of these, the ones whose personal fields are withheld.
+  uint64_t withheld;
+  // Frames of the tree that it is a proof of.
+  uint64_t tree_size;
+} bulla_checked;
+
+// By what a log, or a proof of one, is believed. Begin with `{0}`, which says nothing: then it can only be told to agree with itself.
+typedef struct bulla_trust {
+  // The public key that the log must be of, Ed25519 or ML-DSA-44 (NAME+ID+KEY); null for none. It goes before the logs of the policy.
+  const char *key;
+  // The text of a policy (C2SP tlog-policy): which logs are believed, and how many of which witnesses have to have cosigned them. Null for none. One that names no
+  // log needs a key.
+  struct bulla_bytes policy;
+  // Of a log that is verified: the path of a pin, a copy of its checkpoint that lies elsewhere; null for none.
+  const char *pin;
+} bulla_trust;
+
+// Gets bytes, which are gone when it returns; what it returns other than 0 ends the call, which then returns `BULLA_STOPPED`.
+typedef int32_t (*bulla_each_bytes)(void *context, struct bulla_bytes bytes);
+
+// What a verification found.
+typedef struct bulla_report {
+  // Whether nothing that was signed is missing or altered.
+  bool ok;
+  // Whether the log is that of the key that was given.
+  bool anchored;
+  // Entries that its checkpoint covers.
+  uint64_t entries;
+  // Blocks that it covers.
+  uint64_t blocks;
+  // Frames that it covers.
+  uint64_t tree_size;
+  // Frames behind it that are not signed yet.
+  uint64_t pending;
+} bulla_report;
+
+// What a verification by more than a key found.
+typedef struct bulla_verified {
+  // The same as without.
+  struct bulla_report report;
+  // Frames that are witnessed as the policy asks for; 0 where none was given, it asks for no witness, or it is not met.
+  uint64_t witnessed;
+  // Frames that the pin covered before; 0 where there was none.
+  uint64_t pinned_before;
+  // Frames that it covers now; 0 where none was given, or made.
+  uint64_t pinned;
+  // Whether the pin was made now: whoever expected one to be there knows that it was not.
+  bool pin_made;
+} bulla_verified;
+
 // A condition on a field. Of several on one field an entry meets one, of several fields all.
 typedef struct bulla_condition {
   // The field's name: `subject`, `actor`, `location`, `status` and so on.
@@ -181,40 +240,6 @@ typedef struct bulla_query {
   uint32_t has;
 } bulla_query;
 
-// Gets an entry and its number in the log; what it returns other than 0 ends the call, which then returns `BULLA_STOPPED`.
-typedef int32_t (*bulla_each_entry)(void *context, uint64_t number, const struct bulla_entry *entry);
-
-// Gets bytes, which are gone when it returns; what it returns other than 0 ends the call, which then returns `BULLA_STOPPED`.
-typedef int32_t (*bulla_each_bytes)(void *context, struct bulla_bytes bytes);
-
-// What a proof shows that holds.
-typedef struct bulla_checked {
-  // Whether the tree is signed by the key that was given: otherwise anybody could have made the proof.
-  bool anchored;
-  // Entries that it discloses.
-  uint64_t entries;
-  // Of these, the ones whose personal fields are withheld.
-  uint64_t withheld;
-  // Frames of the tree that it is a proof of.
-  uint64_t tree_size;
-} bulla_checked;
-
-// What a verification found.
-typedef struct bulla_report {
-  // Whether nothing that was signed is missing or altered.
-  bool ok;
-  // Whether the log is that of the key that was given.
-  bool anchored;
-  // Entries that its checkpoint covers.
-  uint64_t entries;
-  // Blocks that it covers.
-  uint64_t blocks;
-  // Frames that it covers.
-  uint64_t tree_size;
-  // Frames behind it that are not signed yet.
-  uint64_t pending;
-} bulla_report;
-
 // What a receipt came to. `message` is empty where `status` is `BULLA_OK`, and gone when the callback returns.
 typedef void (*bulla_told)(void *context, enum bulla_status status, const char *message);
 
@@ -228,6 +253,58 @@ uint32_t bulla_abi_version(void);
 
 // The version of the library, as text that is never freed.
 const char *bulla_version(void);
+
+// Checks a proof of entries, as text or as a receipt in COSE, with the log's public key alone, Ed25519 or ML-DSA-44 (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
+// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, and `BULLA_INVALID` where it cannot be read as
+// a proof, as one may be of which a byte was changed: neither holds.
+//
+// The caller sees to it that:
+// `proof` has its size, `key` ends with a zero, `each` may be called with `context` and an entry, `checked` is null or a place for what it shows.
+enum bulla_status bulla_check(struct bulla_bytes proof,
+                              const char *key,
+                              bulla_each_entry each,
+                              void *context,
+                              struct bulla_checked *checked);
+
+// The same by a key, a policy, or both, of `trust` (null: neither): with a policy the proof's checkpoint has to be cosigned as that asks for, which it is where
+// it was made once that was so (`bulla prove --policy`). Returns `BULLA_INVALID` besides for a `trust` with a pin, which a proof is not compared with, for a
+// policy without a log beside no key, and for a receipt in COSE with a policy that asks for witnesses: no witness cosigns one.
+//
+// The caller sees to it that:
+// As `bulla_check`; what `trust` points to is there.
+enum bulla_status bulla_check_by(struct bulla_bytes proof,
+                                 const struct bulla_trust *trust,
+                                 bulla_each_entry each,
+                                 void *context,
+                                 struct bulla_checked *checked);
+
+// Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
+// line of text for each finding. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
+//
+// `key` is the public key that the log must be of, Ed25519 or ML-DSA-44 (null: it can only be told to agree with itself). What takes keys, the command `bulla verify` does.
+//
+// The caller sees to it that:
+// Texts end with a zero, `each` may be called with `context` and bytes, `report` is a place for a report.
+enum bulla_status bulla_verify(const char *directory,
+                               const char *key,
+                               bulla_each_bytes each,
+                               void *context,
+                               struct bulla_report *report);
+
+// The same by a key, a policy, a pin, or several of them, of `trust` (null: none). With a policy the log has to be witnessed as that asks for; with a pin it has to
+// go on from that, which is advanced where no violation is found, and made where there is none: `verified` says so.
+//
+// Where the log was verified and its pin could not be advanced, this returns why once `verified` and `each` got everything. `BULLA_REFUSED` where there is a file that is no pin, or
+// it lies in the log's directory; `BULLA_INVALID` for a policy that is none, or names no log beside no key, and for a pin that is not there yet of a log of which it is not
+// said whose it is.
+//
+// The caller sees to it that:
+// Texts end with a zero, what `trust` points to is there, `each` may be called with `context` and bytes, `verified` is a place for what was found.
+enum bulla_status bulla_verify_by(const char *directory,
+                                  const struct bulla_trust *trust,
+                                  bulla_each_bytes each,
+                                  void *context,
+                                  struct bulla_verified *verified);
 
 // Makes an empty log in `directory`, with its keys in `keys` (null: the directory's name and `.keys`).
 //
@@ -350,7 +427,7 @@ enum bulla_status bulla_producer_close(struct bulla_producer *producer);
 // signed checkpoint covers, and no others: of a log that is open those of which `bulla_receipt_checkpointed` has returned, and, unasked, those that
 // are older than `checkpoint_interval`; of one that was closed all of them.
 //
-// `abi` is `BULLA_ABI_VERSION`. `key` is the public key that the log must be of (null: whatever it names itself, which anybody could have written).
+// `abi` is `BULLA_ABI_VERSION`. `key` is the public key that the log must be of, Ed25519 or ML-DSA-44 (null: whatever it names itself, which anybody could have written).
 //
 // The caller sees to it that:
 // Texts end with a zero; `reader` is a place for a handle.
@@ -407,31 +484,6 @@ enum bulla_status bulla_prove(struct bulla_reader *reader,
 
 // Closes a reader. The handle is gone whatever this returns.
 enum bulla_status bulla_reader_close(struct bulla_reader *reader);
-
-// Checks a proof of entries, as text or as a receipt in COSE, with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
-// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, and `BULLA_INVALID` where it cannot be read as
-// a proof, as one may be of which a byte was changed: neither holds.
-//
-// The caller sees to it that:
-// `proof` has its size, `key` ends with a zero, `each` may be called with `context` and an entry, `checked` is null or a place for what it shows.
-enum bulla_status bulla_check(struct bulla_bytes proof,
-                              const char *key,
-                              bulla_each_entry each,
-                              void *context,
-                              struct bulla_checked *checked);
-
-// Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
-// line of text for each finding. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
-//
-// `key` is the public key that the log must be of (null: it can only be told to agree with itself). What takes keys, the command `bulla verify` does.
-//
-// The caller sees to it that:
-// Texts end with a zero, `each` may be called with `context` and bytes, `report` is a place for a report.
-enum bulla_status bulla_verify(const char *directory,
-                               const char *key,
-                               bulla_each_bytes each,
-                               void *context,
-                               struct bulla_report *report);
 
 // Waits until the entries are durable: synced to the medium, or in durability mode `os` given to the operating system. A reader gives them
 // only once a signed checkpoint covers them: `bulla_receipt_checkpointed`.

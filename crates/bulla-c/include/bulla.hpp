@@ -467,6 +467,41 @@ inline checked check(std::string_view proof, const std::string &key) {
   return check(proof, key, [](std::uint64_t, const entry &) {});
 }
 
+// By what a log, or a proof of one, is believed: a key, the text of a policy (C2SP tlog-policy), and of a log that is verified the path of a
+// pin. What is empty is not given.
+struct trust {
+  std::string key = {}, policy = {}, pin = {};
+};
+
+namespace detail {
+
+// The same for C, as long as `by` lives.
+inline bulla_trust trusted(const trust &by) {
+  bulla_trust made{};
+  made.key = text_or_null(by.key);
+  if (!by.policy.empty()) {
+    made.policy = bytes(by.policy);
+  }
+  made.pin = text_or_null(by.pin);
+  return made;
+}
+
+}  // namespace detail
+
+// The same by a key, a policy or both.
+template <typename Each>
+checked check_by(std::string_view proof, const trust &by, Each &&each) {
+  auto to = detail::giving(each);
+  bulla_checked shown{};
+  const bulla_trust trusted = detail::trusted(by);
+  to.finish(bulla_check_by(detail::bytes(proof), &trusted, decltype(to)::run, &to, &shown));
+  return {shown.anchored, shown.entries, shown.withheld, shown.tree_size};
+}
+
+inline checked check_by(std::string_view proof, const trust &by) {
+  return check_by(proof, by, [](std::uint64_t, const entry &) {});
+}
+
 // What a verification found; `findings` has a line of text for each.
 struct report {
   bool ok, anchored;
@@ -485,6 +520,32 @@ inline report verify(const std::string &directory, const std::string &key = {}) 
   detail::check(bulla_verify(directory.c_str(), detail::text_or_null(key), add, &made.findings, &shown));
   made.ok = shown.ok, made.anchored = shown.anchored, made.entries = shown.entries;
   made.blocks = shown.blocks, made.tree_size = shown.tree_size, made.pending = shown.pending;
+  return made;
+}
+
+// What a verification by more than a key found.
+struct verified : report {
+  // Frames that are witnessed as the policy asks for, and that the pin covered before and covers now; 0 for none.
+  std::uint64_t witnessed, pinned_before, pinned;
+  // Whether there was no pin, and it was made.
+  bool pin_made;
+};
+
+// The same by a key, a policy, a pin, or several of them; the pin is advanced where no violation is found, and made where there is none. It throws where
+// the pin could not be advanced: the log may be sound all the same.
+inline verified verify_by(const std::string &directory, const trust &by) {
+  verified made{};
+  bulla_verified shown{};
+  const auto add = [](void *context, bulla_bytes line) {
+    static_cast<std::vector<std::string> *>(context)->emplace_back(line.data, line.size);
+    return 0;
+  };
+  const bulla_trust trusted = detail::trusted(by);
+  detail::check(bulla_verify_by(directory.c_str(), &trusted, add, &made.findings, &shown));
+  made.ok = shown.report.ok, made.anchored = shown.report.anchored, made.entries = shown.report.entries;
+  made.blocks = shown.report.blocks, made.tree_size = shown.report.tree_size, made.pending = shown.report.pending;
+  made.witnessed = shown.witnessed, made.pinned_before = shown.pinned_before, made.pinned = shown.pinned;
+  made.pin_made = shown.pin_made;
   return made;
 }
 

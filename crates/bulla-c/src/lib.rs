@@ -10,6 +10,8 @@
 #![allow(non_camel_case_types, reason = "names as C has them")]
 
 mod entry;
+#[cfg(feature = "read")]
+mod evidence;
 mod handles;
 mod log;
 mod producer;
@@ -19,6 +21,8 @@ mod receipt;
 mod status;
 
 pub use entry::*;
+#[cfg(feature = "read")]
+pub use evidence::*;
 pub use log::*;
 pub use producer::*;
 #[cfg(feature = "read")]

@@ -1,14 +1,13 @@
-//! Reading a log: queries, exports, proofs, verification.
+//! Reading a log: queries, exports, proofs.
 
 use crate::entry::{bulla_bytes, bulla_entry, list};
 use crate::handles::{Table, number, to_handle};
 use crate::log::{check_abi, optional_path, optional_text, path};
 use crate::status::{Failed, Outcome, bulla_status, give, guarded};
-use bulla::proof::{ProofError, ProofFile};
 use bulla::text::jsonl;
 use bulla::{
-    AskedSubject, Delivery, Disclosed, Error, ErrorKind, Matches, NumberField, Query, Reader, Redaction,
-    Severity, TextField, VerifierKey, Verify, default_keys, open_proof,
+    AskedSubject, Delivery, Error, ErrorKind, LogKey, Matches, NumberField, Query, Reader, Redaction,
+    TextField, default_keys,
 };
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -119,23 +118,23 @@ pub type bulla_each_entry =
 /// Gets bytes, which are gone when it returns; what it returns other than 0 ends the call, which then returns `BULLA_STOPPED`.
 pub type bulla_each_bytes = Option<unsafe extern "C" fn(context: *mut c_void, bytes: bulla_bytes) -> i32>;
 
-/// A key that C gives; none where it is null.
+/// The key of a log that C gives, of Ed25519 or of ML-DSA-44; none where it is null.
 ///
 /// # Safety
 /// It is null, or ends with a zero.
-unsafe fn key(text: *const c_char) -> Outcome<Option<VerifierKey>> {
+pub(crate) unsafe fn key(text: *const c_char) -> Outcome<Option<LogKey>> {
     // SAFETY: by this function's contract.
     let text = unsafe { optional_text(text, "key")? };
-    let key = text.map(str::parse::<VerifierKey>).transpose();
+    let key = text.map(str::parse::<LogKey>).transpose();
     key.map_err(|_| Error::invalid("`key` is no public key (NAME+ID+KEY)").into())
 }
 
 /// What ended a reading: the callback, or an error.
-fn ended(stopped: bool) -> impl FnOnce(Error) -> Failed {
+pub(crate) fn ended(stopped: bool) -> impl FnOnce(Error) -> Failed {
     move |error| if stopped { Failed::Stopped } else { error.into() }
 }
 
-fn stop() -> Error {
+pub(crate) fn stop() -> Error {
     Error::new(ErrorKind::Closed, "a callback ended the call")
 }
 
@@ -143,7 +142,7 @@ fn stop() -> Error {
 /// signed checkpoint covers, and no others: of a log that is open those of which `bulla_receipt_checkpointed` has returned, and, unasked, those that
 /// are older than `checkpoint_interval`; of one that was closed all of them.
 ///
-/// `abi` is `BULLA_ABI_VERSION`. `key` is the public key that the log must be of (null: whatever it names itself, which anybody could have written).
+/// `abi` is `BULLA_ABI_VERSION`. `key` is the public key that the log must be of, Ed25519 or ML-DSA-44 (null: whatever it names itself, which anybody could have written).
 ///
 /// # Safety
 /// Texts end with a zero; `reader` is a place for a handle.
@@ -311,132 +310,6 @@ pub unsafe extern "C" fn bulla_prove(
 pub extern "C" fn bulla_reader_close(reader: *mut bulla_reader) -> bulla_status {
     guarded(|| {
         drop(READERS.remove(number(reader))?);
-        Ok(())
-    })
-}
-
-/// What a proof shows that holds.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct bulla_checked {
-    /// Whether the tree is signed by the key that was given: otherwise anybody could have made the proof.
-    pub anchored: bool,
-    /// Entries that it discloses.
-    pub entries: u64,
-    /// Of these, the ones whose personal fields are withheld.
-    pub withheld: u64,
-    /// Frames of the tree that it is a proof of.
-    pub tree_size: u64,
-}
-
-/// Checks a proof of entries, as text or as a receipt in COSE, with the log's public key alone (null: it can only be told to agree with itself), offline. `each`, unless it is null, gets
-/// what it discloses, of a proof that holds alone. Returns `BULLA_TAMPERED` where it does not hold, and `BULLA_INVALID` where it cannot be read as
-/// a proof, as one may be of which a byte was changed: neither holds.
-///
-/// # Safety
-/// `proof` has its size, `key` ends with a zero, `each` may be called with `context` and an entry, `checked` is null or a place for what it shows.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn bulla_check(
-    proof: bulla_bytes,
-    key: *const c_char,
-    each: bulla_each_entry,
-    context: *mut c_void,
-    checked: *mut bulla_checked,
-) -> bulla_status {
-    guarded(|| {
-        // SAFETY: by this function's contract.
-        let (bytes, key) = unsafe { (proof.get("proof")?.unwrap_or_default(), self::key(key)?) };
-        let proof = ProofFile::parse(bytes).map_err(|error| Error::invalid(error.to_string()))?;
-        let holds = match proof.verify_entries(key.as_ref()) {
-            Err(error @ ProofError::NotOfEntries) => return Err(Error::invalid(error.to_string()).into()),
-            holds => holds,
-        };
-        let holds = holds.map_err(|error| Error::new(ErrorKind::Tampered, error.to_string()))?;
-        // Nothing is given out of one whose groups do not all open.
-        let opened = open_proof(&holds, |_| Ok(()))?;
-        if let Some(each) = each {
-            let (mut subjects, mut stopped) = (Vec::new(), false);
-            let given = open_proof(&holds, |Disclosed { number, entry, withheld, .. }| {
-                // What a proof does not open may have been erased, which it does not tell.
-                let entry = bulla_entry::of(entry, withheld.then_some(Redaction::NotGiven), &mut subjects);
-                // SAFETY: as above.
-                stopped = unsafe { each(context, *number, &raw const entry) } != 0;
-                if stopped { Err(stop()) } else { Ok(()) }
-            });
-            given.map_err(ended(stopped))?;
-        }
-        if !checked.is_null() {
-            let (anchored, tree_size) = (holds.anchored(), holds.tree_size());
-            let shown =
-                bulla_checked { anchored, entries: opened.entries, withheld: opened.withheld, tree_size };
-            // SAFETY: it is a place for this.
-            unsafe { checked.write(shown) };
-        }
-        Ok(())
-    })
-}
-
-/// What a verification found.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct bulla_report {
-    /// Whether nothing that was signed is missing or altered.
-    pub ok: bool,
-    /// Whether the log is that of the key that was given.
-    pub anchored: bool,
-    /// Entries that its checkpoint covers.
-    pub entries: u64,
-    /// Blocks that it covers.
-    pub blocks: u64,
-    /// Frames that it covers.
-    pub tree_size: u64,
-    /// Frames behind it that are not signed yet.
-    pub pending: u64,
-}
-
-/// Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
-/// line of text for each finding. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
-///
-/// `key` is the public key that the log must be of (null: it can only be told to agree with itself). What takes keys, the command `bulla verify` does.
-///
-/// # Safety
-/// Texts end with a zero, `each` may be called with `context` and bytes, `report` is a place for a report.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn bulla_verify(
-    directory: *const c_char,
-    key: *const c_char,
-    each: bulla_each_bytes,
-    context: *mut c_void,
-    report: *mut bulla_report,
-) -> bulla_status {
-    guarded(|| {
-        // SAFETY: by this function's contract.
-        let (directory, key) = unsafe { (path(directory, "directory")?, self::key(key)?) };
-        if report.is_null() {
-            return Err(Error::invalid("`report` is null").into());
-        }
-        let verify = Verify::open(&directory)?;
-        let found = match key {
-            Some(key) => verify.key(key),
-            None => verify,
-        }
-        .run()?;
-        let (ok, anchored) = (found.ok, found.anchored);
-        let (entries, blocks) = (found.entries, found.blocks);
-        let (tree_size, pending) = (found.tree_size, found.pending);
-        // SAFETY: as above.
-        unsafe {
-            give(report, bulla_report { ok, anchored, entries, blocks, tree_size, pending }, "report")?
-        };
-        for finding in &found.findings {
-            let level = if finding.severity == Severity::Violation { "violation" } else { "notice" };
-            let line = format!("{level}: {finding}");
-            let Some(each) = each else { break };
-            // SAFETY: as above.
-            if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
-                return Err(Failed::Stopped);
-            }
-        }
         Ok(())
     })
 }

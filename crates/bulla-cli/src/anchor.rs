@@ -4,13 +4,13 @@ use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths, error_in};
 use crate::new_file;
 use crate::output::{on_line, print_json};
-use crate::verify::parse_key;
+use crate::public_key::{ed25519_log_key, parse_key};
 use bulla::keys::{files, signing::SigningKey};
 use bulla::proof::{Anchor as Anchored, Envelope, ProofError};
 use bulla::store::read_small;
-use bulla::{Hash, Reader, VerifierKey};
+use bulla::{Reader, VerifierKey};
 use bulla_http::{Address, Client, ErrorKind, Options, Roots};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ impl Anchor {
         let rekor_key = rekor_key.ok_or_else(|| Failure::usage("name Rekor's own key with --rekor-key"))?;
         let mut reader = Reader::open_store(self.place.log()?)?;
         let mut log_key = bulla::info_of(self.place.log()?)?.vkey;
-        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
+        if let Some(key) = ed25519_log_key(self.key.as_deref(), "an anchor is signed with the other one")? {
             log_key = key.clone();
             reader = reader.key(key);
         }
@@ -151,13 +151,7 @@ impl Anchor {
         let malformed = |why: String| {
             Failure::new(Exit::Environment, format!("what {url} answered is no entry of a log: {why}"))
         };
-        let Entry { log_index, inclusion_proof: proof } =
-            serde_json::from_slice(&answer.body).map_err(|error| malformed(error.to_string()))?;
-        let index = log_index.parse().map_err(|_| malformed("`logIndex` is no number".to_owned()))?;
-        let nodes = proof.hashes.iter().map(|hash| Hash::from_base64(hash)).collect::<Option<Vec<_>>>();
-        let nodes = nodes.ok_or_else(|| malformed("a hash is none".to_owned()))?;
-        Anchored::new(envelope, index, nodes, proof.checkpoint.envelope.as_bytes())
-            .map_err(|error| malformed(error.to_string()))
+        bulla::anchor_of_answer(envelope, &answer.body).map_err(|error| malformed(error.to_string()))
     }
 
     fn tell(
@@ -192,26 +186,6 @@ impl Anchor {
         }
         Ok(())
     }
-}
-
-/// What Rekor v2 answers, as far as it is not known beforehand: a `TransparencyLogEntry` in the JSON of Protocol Buffers.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry {
-    log_index: String,
-    inclusion_proof: Inclusion,
-}
-
-#[derive(Deserialize)]
-struct Inclusion {
-    #[serde(default)]
-    hashes: Vec<String>,
-    checkpoint: Head,
-}
-
-#[derive(Deserialize)]
-struct Head {
-    envelope: String,
 }
 
 #[derive(Serialize)]

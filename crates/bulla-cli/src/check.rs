@@ -80,14 +80,7 @@ impl Check {
 
     fn entries(&self, file: &ProofFile, trusted: &Trusted) -> Result<(), Failure> {
         let checked = match (file, trusted) {
-            (ProofFile::Receipt(_), Trusted::Policy(_)) => {
-                let message = format!(
-                    "{} is a receipt in COSE, which no witness cosigns and the log's Ed25519 key alone signs: name that with --key, and no policy",
-                    name(&self.file)
-                );
-                return Err(Failure::usage(message));
-            }
-            (ProofFile::Entries(proof), Trusted::Policy(policy)) => proof.verify_by(policy),
+            (file, Trusted::Policy(policy)) => file.verify_entries_by(policy),
             (file, trusted) => file.verify_entries(trusted.key()),
         };
         let checked = checked.map_err(|error| refused(&self.file, error))?;
@@ -166,6 +159,7 @@ fn refused(path: &Path, error: ProofError) -> Failure {
             "{} is no proof or certificate, as `bulla prove` and `bulla erase -o` write them: {error}",
             name(path)
         )),
+        error @ ProofError::ReceiptPolicy => Failure::usage(format!("{}: {error}", name(path))),
         error => Failure::new(Exit::Violation, format!("{}: {error}", name(path))),
     }
 }

@@ -3,8 +3,9 @@
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths};
 use crate::output::{on_line, print, print_json, time};
+use crate::public_key::log_key;
 use crate::times::Times;
-use crate::verify::{ErasureKeys, parse_key};
+use crate::verify::ErasureKeys;
 use bulla::event::{Event, Rekeyed};
 use bulla::text::spelling::{agreeing, counted};
 use bulla::{LoggedEvent, Reader};
@@ -90,7 +91,7 @@ impl Events {
         self.place.and(&self.also);
         let (from, to) = self.times.span()?;
         let mut reader = Reader::open_store(self.place.log()?)?;
-        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
+        if let Some(key) = log_key(self.key.as_deref())? {
             reader = reader.key(key);
         }
         reader = self.erasure_keys.parse()?.into_iter().fold(reader, Reader::erasure_key);

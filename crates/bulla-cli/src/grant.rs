@@ -10,8 +10,8 @@ use crate::keys::recipients_in;
 use crate::log_paths::LogPaths;
 use crate::missing_keys;
 use crate::output::print_json;
+use crate::public_key::log_key;
 use crate::terminal::Terminal;
-use crate::verify::parse_key;
 use bulla::keys::plugin::DEFAULT_TIMEOUT;
 use bulla::keys::recipients::Age;
 use bulla::text::spelling::counted;
@@ -79,7 +79,7 @@ impl Grant {
             return Err(Failure::usage("say what to grant: --subject, --entries or another filter"));
         }
         let mut reader = Reader::open_store(self.place.log()?)?;
-        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
+        if let Some(key) = log_key(self.key.as_deref())? {
             reader = reader.key(key);
         }
         let identity = self.identities.reader(&self.place)?;

@@ -9,7 +9,8 @@ use crate::identity::Identities;
 use crate::log_paths::{Also, LogPaths, error_in};
 use crate::missing_keys;
 use crate::output::print_json;
-use crate::verify::parse_key;
+use crate::whose::{Trusted, Whose};
+use bulla::proof::ProofFile;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::{Proven, Reader};
 use serde::Serialize;
@@ -20,12 +21,11 @@ use std::path::{Path, PathBuf};
 /// Prove that the log holds entries or an event, or grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The file is for `bulla check`, and does not show that these entries are all there are. Others of the
-same data subjects and block are proven with them: it takes --with-others. Exit code 1: lost keys.
+The file is for `bulla check`, and does not show that these entries are all there are. Exit code 1:
+lost keys; 5, with --policy: its witnesses have not cosigned so much yet.
 
-Examples:
-  bulla prove audit --subject user_42 --format cose -o person.cose
-  bulla prove audit --consistency checkpoint.of-last-year -o grown.proof")]
+Example:
+  bulla prove audit --subject user_42 --policy policy.txt --with-others -o person.proof")]
 pub(crate) struct Prove {
     #[command(flatten)]
     place: LogPaths,
@@ -44,14 +44,13 @@ pub(crate) struct Prove {
     #[command(flatten)]
     identities: Identities,
 
-    /// The public key that the log must be of, or a file with it
-    #[arg(long, value_name = "VKEY")]
-    key: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
 
     #[command(flatten)]
     personal: Personal,
 
-    /// Disclose others of the same data subjects and blocks as well
+    /// Disclose others of these data subjects and blocks, proven with them
     #[arg(long, conflicts_with_all = ["consistency", "event"])]
     with_others: bool,
 
@@ -91,9 +90,18 @@ impl Prove {
         let query = self.filter.query()?;
         self.personal.check(&query)?;
         let mut reader = Reader::open_store(self.place.log()?)?;
-        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
-            reader = reader.key(key);
+        let trusted = self.whose.read()?;
+        let by_witnesses = matches!(&trusted, Trusted::Policy(policy) if policy.asks_for_witnesses());
+        if by_witnesses && self.format == Format::Cose {
+            let message =
+                "no witness cosigns a receipt in COSE: name the log's key, and no policy, or prove as text";
+            return Err(Failure::usage(message));
         }
+        reader = match trusted {
+            Trusted::Nobody => reader,
+            Trusted::Key(key) => reader.key(*key),
+            Trusted::Policy(policy) => reader.policy(*policy),
+        };
         let (file, proves) = match (&self.consistency, self.event) {
             (_, Some(frame)) => (reader.prove_event(frame)?.render().into_bytes(), Proves::Event { frame }),
             (Some(path), _) => {
@@ -122,6 +130,10 @@ impl Prove {
                 (std::mem::take(&mut proven.file), Proves::Entries(Box::new(proven)))
             }
         };
+        let unwitnessed = match ProofFile::note_in(&file).filter(|_| !by_witnesses) {
+            Some(note) => Reader::open_store(self.place.log()?)?.unwitnessed(note)?,
+            None => None,
+        };
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let written = destination.writer().write_all(&file).and_then(|()| destination.finish());
         match written {
@@ -129,6 +141,9 @@ impl Prove {
             written => written.map_err(|error| Failure::io("writing the proof", &error))?,
         }
         note!("proves {}", proves.to_text());
+        if let Some(missing) = &unwitnessed {
+            note!("{missing}");
+        }
         let exit = match &proves {
             Proves::Entries(proven) => {
                 let Proven { read, unsigned, .. } = &**proven;
@@ -138,7 +153,8 @@ impl Prove {
             Proves::Event { .. } | Proves::Consistency => Exit::Done,
         };
         if self.json {
-            let told = print_json(&proves.to_json(self.output.as_deref()));
+            let proves = proves.to_json(self.output.as_deref());
+            let told = print_json(&ProvesWitnessed { proves, unwitnessed });
             told.map_err(|failure| failure.but_done("the proof is written"))?;
         }
         Ok(exit)
@@ -177,8 +193,8 @@ impl Proves {
                 undecided: proven.read.undecided,
                 blocks_read: proven.read.blocks_read,
                 blocks: proven.read.blocks,
-                tree_size: proven.read.tree_size,
-                root: proven.read.root.to_base64(),
+                tree_size: proven.tree_size,
+                root: proven.root.to_base64(),
                 unsigned: proven.unsigned.is_some(),
             }),
             Proves::Event { frame } => ProvesJson::Event { output, frame: *frame },
@@ -194,6 +210,14 @@ enum ProvesJson<'a> {
     Entries(EntriesJson<'a>),
     Event { output: Option<&'a Path>, frame: u64 },
     Consistency { output: Option<&'a Path> },
+}
+
+#[derive(Serialize)]
+struct ProvesWitnessed<'a> {
+    #[serde(flatten)]
+    proves: ProvesJson<'a>,
+    /// What the witnesses that the log asks have not cosigned of the checkpoint of the proof.
+    unwitnessed: Option<String>,
 }
 
 #[derive(Serialize)]

@@ -1,7 +1,7 @@
 //! Whose a log has to be, and who has to have seen it: what `--key` and `--policy` say.
 
 use crate::exit::Failure;
-use crate::public_key::key_in;
+use crate::public_key::log_key;
 use bulla::policy::{MAX_POLICY, Policy};
 use bulla::{LogKey, VerifierKey};
 use std::fs::File;
@@ -34,22 +34,23 @@ pub(crate) enum Trusted {
 impl Whose {
     /// What the options say.
     pub(crate) fn read(&self) -> Result<Trusted, Failure> {
-        let key = self.key.as_deref().map(|key| key_in::<LogKey>("--key", key)).transpose()?;
-        let policy =
-            self.policy.as_deref().map(|path| Ok::<_, Failure>((path, read_policy(path)?))).transpose()?;
-        Ok(match (key, policy) {
-            (None, None) => Trusted::Nobody,
-            (Some(LogKey::Ed25519(key)), None) => Trusted::Key(Box::new(key)),
-            (Some(key), None) => Trusted::Policy(Box::new(Policy::of_log(key))),
-            (Some(key), Some((_, policy))) => Trusted::Policy(Box::new(policy.with_log(key))),
-            (None, Some((path, policy))) if policy.logs().is_empty() => {
-                return Err(Failure::usage(format!(
+        let key = log_key(self.key.as_deref())?;
+        let policy = self
+            .policy
+            .as_deref()
+            .map(|path| Ok::<_, Failure>((path.to_owned(), read_policy(path)?)))
+            .transpose()?;
+        let (path, policy) = policy.unzip();
+        match (key, policy) {
+            (Some(LogKey::Ed25519(key)), None) => Ok(Trusted::Key(Box::new(key))),
+            (key, policy) => match Policy::of(key, policy) {
+                Ok(policy) => Ok(policy.map_or(Trusted::Nobody, |policy| Trusted::Policy(Box::new(policy)))),
+                Err(_) => Err(Failure::usage(format!(
                     "--policy: {} names no log (`log VKEY`): name the log's key there, or with --key",
-                    path.display()
-                )));
-            }
-            (None, Some((_, policy))) => Trusted::Policy(Box::new(policy)),
-        })
+                    path.unwrap_or_default().display()
+                ))),
+            },
+        }
     }
 }
 

@@ -101,6 +101,33 @@ impl Policy {
         Policy { logs: vec![PolicyLog { key, url: None }], ..self }
     }
 
+    /// The policy of whoever names a log's key, a policy, or both: then the key goes before the logs of the policy. Nothing where neither is
+    /// named.
+    ///
+    /// # Errors
+    /// [`PolicyProblem::NoLog`] where it says only who has to have seen a log, and not whose that is.
+    pub fn of(key: Option<LogKey>, policy: Option<Self>) -> Result<Option<Self>, PolicyError> {
+        match (key, policy) {
+            (None, None) => Ok(None),
+            (Some(key), None) => Ok(Some(Self::of_log(key))),
+            (Some(key), Some(policy)) => Ok(Some(policy.with_log(key))),
+            (None, Some(policy)) if policy.logs.is_empty() => {
+                Err(PolicyError { line: 0, problem: PolicyProblem::NoLog })
+            }
+            (None, policy) => Ok(policy),
+        }
+    }
+
+    /// The policy that believes the same logs and asks for no witness.
+    pub fn without_witnesses(&self) -> Self {
+        Policy { logs: self.logs.clone(), witnesses: Vec::new(), groups: Vec::new(), quorum: None }
+    }
+
+    /// Whether a checkpoint has to be cosigned by anybody: not with `quorum none`.
+    pub fn asks_for_witnesses(&self) -> bool {
+        self.quorum.is_some()
+    }
+
     /// Reads a policy file.
     ///
     /// # Errors

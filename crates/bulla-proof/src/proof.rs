@@ -42,9 +42,10 @@ use crate::checkpoint::{Checkpoint, SignedNote, open_checkpoint, parse_size};
 use crate::commitment::Commitment;
 use crate::entry::Entry;
 use crate::hash::Hash;
+use crate::log_key::LogKey;
 use crate::multiproof;
 use crate::note::{NoteError, VerifierKey};
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicyLog};
 use crate::tree::LogNodes;
 use disclosure::Disclosure;
 use text::Lines;
@@ -101,6 +102,35 @@ impl ProofFile {
             ProofFile::Receipt(receipt) => receipt.verify(key),
             ProofFile::Consistency(_) | ProofFile::Event(_) => Err(ProofError::NotOfEntries),
         }
+    }
+
+    /// The same for whoever goes by a policy. A receipt is signed by the log's Ed25519 key alone, and cosigned by nobody: it holds by a policy
+    /// that names that key and asks for no witness.
+    ///
+    /// # Errors
+    /// [`ProofError::ReceiptPolicy`] for a receipt and any other policy; else as [`ProofFile::verify_entries`] and [`Proof::verify_by`].
+    pub fn verify_entries_by(&self, policy: &Policy) -> Result<Checked<'_>, ProofError> {
+        match self {
+            ProofFile::Entries(proof) => proof.verify_by(policy),
+            ProofFile::Receipt(receipt) => {
+                let of_log = |log: &PolicyLog| match &log.key {
+                    LogKey::Ed25519(key) => Some(key.clone()),
+                    LogKey::MlDsa44(_) => None,
+                };
+                let keys: Vec<_> = policy.logs().iter().filter_map(of_log).collect();
+                match &keys[..] {
+                    [key] if !policy.asks_for_witnesses() => receipt.verify(Some(key)),
+                    _ => Err(ProofError::ReceiptPolicy),
+                }
+            }
+            ProofFile::Consistency(_) | ProofFile::Event(_) => Err(ProofError::NotOfEntries),
+        }
+    }
+
+    /// The checkpoint that a file of proof is made under, as a signed note, which stands at its end; of consistency the newer one. None
+    /// of a receipt, and of what is no such file. Nothing is checked.
+    pub fn note_in(file: &[u8]) -> Option<&[u8]> {
+        if Receipt::is_one(file) { None } else { Lines::split(file).ok().map(|(_, note)| note) }
     }
 }
 

@@ -2,13 +2,14 @@
 
 use crate::entry::to_dict;
 use crate::error::{Raise, invalid, raise};
-use crate::read::verifier_key;
+use crate::read::log_key;
 use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::keys::{files, signing::SigningKey};
+use bulla::policy::Policy;
 use bulla::proof::{ProofError, ProofFile};
 use bulla::{
-    Disclosed, Entry, ErasureOrder, Error, ErrorKind, Log, Options, Redaction, Severity, Verify,
+    Disclosed, Entry, ErasureOrder, Error, ErrorKind, Log, LogKey, Options, Redaction, Severity, Verify,
     default_keys, open_proof,
 };
 use pyo3::prelude::*;
@@ -46,24 +47,42 @@ fn anchored(anchored: bool) -> &'static str {
     if anchored { "anchored" } else { "not anchored" }
 }
 
+/// The policy that a key and the text of a policy come to; none where neither is given.
+fn trusted(py: Python<'_>, key: Option<LogKey>, policy: Option<&str>) -> PyResult<Option<Policy>> {
+    let wrong = |error| invalid(py, &format!("`policy`: {error}"));
+    let policy = policy.map(str::parse::<Policy>).transpose().map_err(wrong)?;
+    Policy::of(key, policy).map_err(wrong)
+}
+
 /// Checks a proof of entries, a `str` or `bytes`, or a receipt in COSE, `bytes`, offline, with the log's public key alone. Returns what it shows
 /// (`Checked`); without a `key` it says only that the proof agrees with itself.
 ///
-/// Raises `Invalid` where this is no proof or the key is none, `Tampered` where the proof does not hold or the key did not
+/// `policy` is the text of a policy (C2SP tlog-policy): which logs are believed, of which `key` takes the place, and how many of which witnesses have to have
+/// cosigned the proof's checkpoint. A receipt is cosigned by nobody.
+///
+/// Raises `Invalid` where this is no proof or the key or policy is none, `Tampered` where the proof does not hold or the key did not
 /// sign it, `Refused` where it holds far more than its length is trusted with. A proof that somebody has altered is
 /// either: a changed byte may leave something that cannot be read at all.
 #[pyfunction]
-#[pyo3(signature = (proof, *, key=None))]
-pub(crate) fn check(py: Python<'_>, proof: &Bound<'_, PyAny>, key: Option<&str>) -> PyResult<Checked> {
-    let key = verifier_key(py, key)?;
+#[pyo3(signature = (proof, *, key=None, policy=None))]
+pub(crate) fn check(
+    py: Python<'_>,
+    proof: &Bound<'_, PyAny>,
+    key: Option<&str>,
+    policy: Option<&str>,
+) -> PyResult<Checked> {
+    let policy = trusted(py, log_key(py, key)?, policy)?;
     let bytes = crate::entry::bytes(proof).ok_or_else(|| invalid(py, "a proof has to be a str or bytes"))?;
     let checked = py.detach(|| {
         let proof = ProofFile::parse(bytes).map_err(|error| Error::invalid(error.to_string()))?;
-        let holds = match proof.verify_entries(key.as_ref()) {
-            Err(error @ ProofError::NotOfEntries) => return Err(Error::invalid(error.to_string())),
-            holds => holds,
+        let holds = match &policy {
+            Some(policy) => proof.verify_entries_by(policy),
+            None => proof.verify_entries(None),
         };
-        let holds = holds.map_err(|error| Error::new(ErrorKind::Tampered, error.to_string()))?;
+        let holds = holds.map_err(|error| match error {
+            ProofError::NotOfEntries | ProofError::ReceiptPolicy => Error::invalid(error.to_string()),
+            error => Error::new(ErrorKind::Tampered, error.to_string()),
+        })?;
         // Nothing is given out of one whose groups do not all open.
         let mut rows = Vec::new();
         let opened = open_proof(&holds, |Disclosed { number, entry, withheld, .. }| {
@@ -117,6 +136,12 @@ pub(crate) struct Report {
     tree_size: u64,
     /// How many frames follow it that are not signed yet, while a writer is at work.
     pending: u64,
+    /// How many frames are witnessed as the policy asks for: `None` where none was given, it asks for no witness, or it is not met.
+    witnessed: Option<u64>,
+    /// How many frames the pin covers now: `None` where none was given, or made.
+    pinned: Option<u64>,
+    /// Whether the pin was made now: whoever expected one to be there knows that it was not.
+    pin_made: bool,
     /// What was found: a list of `Finding`.
     findings: Py<PyList>,
 }
@@ -136,20 +161,49 @@ impl Report {
 /// Verifies a log with public data alone: whether it is what was signed, and with the public `key` whose it is. Returns
 /// what was found (`Report`), and raises nothing for a log that is damaged.
 ///
-/// Raises `Unavailable` where there is no log, `Invalid` for a key that is none.
+/// `policy` is the text of a policy (C2SP tlog-policy): which logs are believed, of which `key` takes the place, and how many of which witnesses have to have
+/// seen how much. `pin` is the path of a copy of the checkpoint that lies elsewhere, from which the log has to go on; it is advanced where no violation is found,
+/// and made where there is none (`pin_made`).
+///
+/// Raises `Unavailable` where there is no log, or its pin could not be advanced; `Invalid` for a key or policy that is none, and for a pin that is not there yet
+/// where nothing says whose the log is; `Refused` for a file that is no pin, or lies in the log.
 #[pyfunction]
-#[pyo3(signature = (directory, *, key=None))]
-pub(crate) fn verify(py: Python<'_>, directory: PathBuf, key: Option<&str>) -> PyResult<Report> {
-    let key = verifier_key(py, key)?;
+#[pyo3(signature = (directory, *, key=None, policy=None, pin=None))]
+pub(crate) fn verify(
+    py: Python<'_>,
+    directory: PathBuf,
+    key: Option<&str>,
+    policy: Option<&str>,
+    pin: Option<PathBuf>,
+) -> PyResult<Report> {
+    let key = log_key(py, key)?;
+    let policy = match policy {
+        Some(_) => trusted(py, key.clone(), policy)?,
+        None => None,
+    };
     let found = py.detach(|| {
-        let verify = Verify::open(&directory)?;
-        match key {
-            Some(key) => verify.key(key),
-            None => verify,
+        let mut verify = Verify::open(&directory)?;
+        verify = match (policy, key) {
+            (Some(policy), _) => verify.policy(policy),
+            (None, Some(key)) => verify.key(key),
+            (None, None) => verify,
+        };
+        if let Some(pin) = pin {
+            verify = verify.pin(pin);
         }
-        .run()
+        let found = verify.run()?;
+        match found.pin.as_ref().and_then(|pin| pin.failure.as_ref()) {
+            Some(failure) => Err(Error::new(
+                ErrorKind::Unavailable,
+                format!("the log was verified, and its pin was not advanced: {failure}"),
+            )),
+            None => Ok(found),
+        }
     });
     let found = found.raise(py)?;
+    let pin = found.pin.as_ref();
+    let (before, pinned) = (pin.and_then(|pin| pin.before), pin.and_then(|pin| pin.frames));
+    let witnessed = found.witnessed.as_ref().filter(|witnessed| !witnessed.witnesses.is_empty());
     let findings = PyList::empty(py);
     for finding in &found.findings {
         let severity = if finding.severity == Severity::Violation { "violation" } else { "notice" };
@@ -162,6 +216,9 @@ pub(crate) fn verify(py: Python<'_>, directory: PathBuf, key: Option<&str>) -> P
         blocks: found.blocks,
         tree_size: found.tree_size,
         pending: found.pending,
+        witnessed: witnessed.map(|witnessed| witnessed.frames),
+        pinned,
+        pin_made: before.is_none() && pinned.is_some(),
         findings: findings.unbind(),
     })
 }

@@ -15,7 +15,7 @@ use bulla::keys::identities::{decrypt_with_passphrase, is_encrypted};
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
 use bulla::text::jsonl;
-use bulla::{Error, ErrorKind, Kept, Matches, Query, Redaction, VerifierKey, default_keys};
+use bulla::{Error, ErrorKind, Kept, LogKey, Matches, Query, Redaction, default_keys};
 use bulla_arrow::{Columns, schema};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -54,8 +54,8 @@ enum Files {
 }
 
 /// A public key.
-pub(crate) fn verifier_key(py: Python<'_>, key: Option<&str>) -> PyResult<Option<VerifierKey>> {
-    let key = key.map(str::parse::<VerifierKey>).transpose();
+pub(crate) fn log_key(py: Python<'_>, key: Option<&str>) -> PyResult<Option<LogKey>> {
+    let key = key.map(str::parse::<LogKey>).transpose();
     key.map_err(|_| invalid(py, "`key` is no public key (NAME+ID+KEY), as `create` and `bulla info` give it"))
 }
 
@@ -149,7 +149,7 @@ impl Reader {
         passphrase: Option<&str>,
         withhold_personal: bool,
     ) -> PyResult<Self> {
-        let key = verifier_key(py, key)?;
+        let key = log_key(py, key)?;
         let keys = keys.unwrap_or_else(|| default_keys(&directory));
         let files = match identity {
             None => Vec::new(),

@@ -631,6 +631,33 @@ class Reading(Case):
         self.assertFalse(report.ok)
         self.assertTrue(any(finding.severity == "violation" and finding.text for finding in report.findings))
 
+    def test_a_policy_and_a_pin_bind_a_log(self) -> None:
+        witness = "w.example/1+7d9a2b2e+BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+        proof = Reader(self.path, key=self.key).prove(subject="user_4")
+        for policy in [f"log {self.key}\nquorum none\n", "quorum none\n"]:
+            self.assertTrue(bulla_audit.verify(self.path, key=self.key, policy=policy).anchored)
+            self.assertTrue(bulla_audit.check(proof, key=self.key, policy=policy).anchored)
+        for policy in ["quorum", "quorum none\n", f"witness w {witness}\nquorum w\n"]:
+            with self.assertRaisesRegex(bulla_audit.Invalid, "^`policy`: "):
+                bulla_audit.verify(self.path, policy=policy)
+            with self.assertRaisesRegex(bulla_audit.Invalid, "^`policy`: "):
+                bulla_audit.check(proof, policy=policy)
+        strange = bulla_audit.create(self.place / "other", origin="example.com/test")
+        report = bulla_audit.verify(self.path, policy=f"log {strange}\nquorum none\n")
+        self.assertFalse(report.ok or report.anchored)
+
+        pin = self.place / "audit.pin"
+        with self.assertRaises(bulla_audit.Invalid):
+            bulla_audit.verify(self.path, pin=pin)
+        report = bulla_audit.verify(self.path, key=self.key, pin=pin)
+        self.assertTrue(report.ok and report.pin_made)
+        self.assertEqual((report.pinned, report.witnessed), (report.tree_size, None))
+        report = bulla_audit.verify(self.path, pin=pin)
+        self.assertTrue(report.ok and not report.pin_made)
+        self.assertFalse(bulla_audit.verify(self.place / "other", pin=pin).ok)
+        with self.assertRaises(bulla_audit.Refused):
+            bulla_audit.verify(self.path, key=self.key, pin=self.path / "pin")
+
     def test_who_was_erased_is_gone(self) -> None:
         erasure = bulla_audit.erase(self.path, ["user_4", "user_44"], reason="request of 2026-03-01")
         self.assertEqual(erasure.erased, 1)

@@ -14,6 +14,8 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
 mod answer;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod kept;
 pub mod key;
 pub mod request;

@@ -36,6 +36,12 @@ const LAST: Duration = Duration::from_secs(5);
 /// How long to wait where no connection can be accepted, as there are no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// For fuzzing: that the head of a request says where its body ends, or is refused, or is not there yet.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn check_head(bytes: &[u8]) {
+    connection::check_head(bytes);
+}
+
 /// Listens for requests to a witness.
 pub struct Server {
     listener: TcpListener,

@@ -178,7 +178,10 @@ impl Witness {
             if seen.is_some() {
                 self.tell_conflict(&kept, origin, &signed, size);
             }
-            return Err(Answer::conflict(old_size));
+            let why = format!(
+                "the tree of {size} leaves has another root than the one that was seen, or than an empty tree has"
+            );
+            return Err(Answer::refused(422, &why));
         }
         if let Err(error) = verify_consistency(old_size, &old_root, size, &root, &request.proof) {
             (self.tell)(&format!(

@@ -6,6 +6,7 @@
 use crate::erase::holds::Holds;
 use crate::erase::told_holds::ToldHolds;
 use crate::erase::{ErasureOrder, HoldOrder, ReleaseOrder};
+use crate::format::config::WitnessPolicy;
 use crate::format::epoch::EpochBody;
 use crate::format::event::Event;
 use crate::format::files;
@@ -20,6 +21,7 @@ use crate::index::{
 };
 use crate::read::grant::Grant;
 use crate::read::opened_proof::open_proof;
+use crate::read::rekor::anchor_of_answer;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla_crypto::recipients::IdentityFile;
@@ -29,16 +31,17 @@ use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hold_order::HoldNote;
 use bulla_proof::order::Order;
-use bulla_proof::proof::Checked;
+use bulla_proof::proof::{Anchor, Checked, Envelope, Receipt};
 use bulla_proof::tile;
-use bulla_proof::{Entry, ProofFile};
+use bulla_proof::{CoseCheckpoint, Entry, Policy, ProofFile};
 use bulla_store::Store;
 use bulla_testkit::Memory;
 use bulla_testkit::corpus::Target;
+use std::collections::BTreeSet;
 use std::io::IoSlice;
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("frame", frame),
     ("commitment", commitment),
     ("row", row),
@@ -51,6 +54,10 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("grant", grant),
     ("sources", sources),
     ("mirror", mirror),
+    ("cose", cose),
+    ("anchor", anchor),
+    ("policy", policy),
+    ("witness_answer", witness_answer),
 ];
 
 /// A frame's head.
@@ -251,6 +258,77 @@ pub fn grant(bytes: &[u8]) {
 pub fn mirror(bytes: &[u8]) {
     crate::mirror::wire::check_message(bytes);
     config::arriving::check(bytes);
+}
+
+/// Key and origin of the log of the vectors.
+const LOG: &str = "example.com/log+702f3c70+AepKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs";
+/// The Rekor of the vectors.
+const REKOR: &str = "rekor.example+df32245a+Af0XJDhaoMdbZPt4zWAvodmR/ev3axPFjtcC6sg16fYY";
+/// What divides the parts of a seed that has two.
+const BETWEEN: &[u8] = b"\n=====\n";
+
+/// A tree head in COSE, and a receipt.
+pub fn cose(bytes: &[u8]) {
+    let key: VerifierKey = LOG.parse().expect("it is one");
+    if let Ok(head) = CoseCheckpoint::parse(bytes) {
+        assert_eq!(head.render(), bytes, "a tree head has one spelling");
+        assert!(head.verify(&key).is_err() || head.origin() == key.name());
+    }
+    if let Ok(receipt) = Receipt::parse(bytes) {
+        assert!(Receipt::is_one(bytes) && receipt.render() == bytes, "a receipt has one spelling");
+        if let Ok(checked) = receipt.verify(Some(&key)) {
+            assert!(receipt.verify(None).is_ok() && checked.origin() == key.name());
+            disclosed(&checked);
+        }
+    }
+}
+
+/// An anchor; and what a Rekor answers.
+pub fn anchor(bytes: &[u8]) {
+    let keys: [VerifierKey; 2] = [LOG, REKOR].map(|key| key.parse().expect("it is one"));
+    if let Ok(anchor) = Anchor::parse(bytes) {
+        assert_eq!(anchor.render().as_bytes(), bytes, "an anchor has one spelling");
+        if let Ok(held) = anchor.verify(&keys[0], &keys[1]) {
+            assert!(held.index < held.rekor.size && held.checkpoint.origin == keys[0].name());
+        }
+    }
+    let note = format!("{}\n0\n{}=\n\n\u{2014} x AAAAAAE=\n", keys[0].name(), "A".repeat(43));
+    let envelope = Envelope::sign(note.as_bytes(), |_| [7; 64]).expect("it is a checkpoint");
+    if let Ok(anchor) = anchor_of_answer(envelope, bytes) {
+        let file = anchor.render();
+        assert_eq!(Anchor::parse(file.as_bytes()), Ok(anchor), "what was kept is read again");
+    }
+}
+
+/// A policy, and behind a line of `=` a checkpoint that it judges.
+pub fn policy(bytes: &[u8]) {
+    let end = bytes.windows(BETWEEN.len()).position(|part| part == BETWEEN);
+    let (text, note) = end.map_or((bytes, &[][..]), |end| (&bytes[..end], &bytes[end + BETWEEN.len()..]));
+    let Ok(policy) = Policy::parse(text) else {
+        let of_log = std::str::from_utf8(text).map(WitnessPolicy::parse);
+        assert!(!of_log.is_ok_and(|it| it.is_ok()), "a log takes nothing that is no policy");
+        return;
+    };
+    let names = policy.witnesses().iter().map(|witness| &witness.name).collect::<BTreeSet<_>>();
+    assert_eq!(names.len(), policy.witnesses().len(), "no witness has another's name");
+    if let Ok(asked) = WitnessPolicy::parse(std::str::from_utf8(text).unwrap_or_default()) {
+        assert!(asked.asked().iter().all(|asked| names.contains(&asked.name)));
+    }
+    let Ok(note) = SignedNote::parse(note) else { return };
+    if let Ok(judgement) = policy.judge(&note) {
+        assert_eq!(
+            (judgement.witnesses.len(), judgement.is_met()),
+            (names.len(), judgement.missing().is_empty())
+        );
+    }
+    if let Ok(key) = policy.log_of(&note) {
+        assert!(policy.logs().iter().any(|log| log.key == *key));
+    }
+}
+
+/// What a witness answers: cosignatures, or a size.
+pub fn witness_answer(bytes: &[u8]) {
+    crate::witness::check_answer(bytes);
 }
 
 fn proof_file(bytes: &[u8]) {

@@ -83,6 +83,7 @@ pub use read::prove::Proven;
 pub use read::pseudonyms::Pseudonyms;
 pub use read::reader::Reader;
 pub use read::reading::{Delivery, ReadReport};
+pub use read::rekor::anchor_of_answer;
 pub use read::select::{Kept, Matches};
 pub use read::sources::{sources, sources_of};
 pub use read::standing::{AskedSubject, AskedSubjects, Standing};

@@ -126,6 +126,18 @@ static void nulls(void) {
   EXPECT(BULLA_INVALID, bulla_verify(NULL, NULL, NULL, NULL, &report));
   EXPECT(BULLA_INVALID, bulla_verify(directory, "no key", NULL, NULL, &report));
   EXPECT(BULLA_INVALID, bulla_verify(directory, NULL, NULL, NULL, NULL));
+  bulla_trust trust = {0};
+  bulla_verified verified;
+  EXPECT(BULLA_INVALID, bulla_verify_by(NULL, &trust, NULL, NULL, &verified));
+  EXPECT(BULLA_INVALID, bulla_verify_by(directory, NULL, NULL, NULL, NULL));
+  trust.key = "no key";
+  EXPECT(BULLA_INVALID, bulla_verify_by(directory, &trust, NULL, NULL, &verified));
+  EXPECT(BULLA_INVALID, bulla_check_by(bulla_text("no proof"), &trust, NULL, NULL, NULL));
+  trust = (bulla_trust){NULL, {NULL, 3}, NULL};
+  EXPECT(BULLA_INVALID, bulla_verify_by(directory, &trust, NULL, NULL, &verified));
+  trust = (bulla_trust){NULL, bulla_text("\377"), NULL};
+  EXPECT(BULLA_INVALID, bulla_verify_by(directory, &trust, NULL, NULL, &verified));
+  EXPECT(BULLA_INVALID, bulla_check_by(bulla_text("no proof"), NULL, NULL, NULL, NULL));
 }
 
 static void entries(bulla_producer *producer) {

@@ -126,6 +126,18 @@ int main(int, char **argv) {
   proof[proof.size() / 2] ^= 1;
   const int damaged = status_of([&] { bulla::check(proof, key); });
   HOLDS(damaged == BULLA_TAMPERED || damaged == BULLA_INVALID);
+  proof[proof.size() / 2] ^= 1;
+  bulla::trust trust;
+  trust.key = key, trust.policy = "quorum none\n";
+  HOLDS(bulla::check_by(proof, trust).anchored);
+  trust.pin = directory + ".pin";
+  HOLDS(status_of([&] { bulla::check_by(proof, trust); }) == BULLA_INVALID);
+  bulla::verified verified = bulla::verify_by(directory, trust);
+  HOLDS(verified.ok && verified.anchored && verified.pin_made && verified.pinned == verified.tree_size);
+  verified = bulla::verify_by(directory, trust);
+  HOLDS(verified.ok && !verified.pin_made && verified.pinned_before == verified.pinned && verified.witnessed == 0);
+  trust.policy = "quorum nobody\n";
+  HOLDS(status_of([&] { bulla::verify_by(directory, trust); }) == BULLA_INVALID);
   const bulla::report report = bulla::verify(directory, key);
   HOLDS(report.ok && report.anchored && report.entries == 1004);
   std::cout << "all of it holds\n";

@@ -18,8 +18,8 @@ use crate::identity::Identities;
 use crate::log_paths::{Also, LogPaths};
 use crate::nothing_found;
 use crate::output::print_json;
+use crate::public_key::log_key;
 use crate::terminal;
-use crate::verify::parse_key;
 use bulla::text::jsonl;
 use bulla::text::spelling::counted;
 use bulla::{Delivery, ExportRecord, Exported};
@@ -105,7 +105,7 @@ impl Export {
         // That there is no log is told before that there is no key for it.
         let log = self.place.log()?;
         drop(bulla::Verify::open_store(log.clone())?);
-        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
+        let key = log_key(self.key.as_deref())?;
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let identity = self.identities.reader(&self.place)?;
         let mut export =

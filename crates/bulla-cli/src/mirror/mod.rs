@@ -12,7 +12,7 @@ mod told;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::log_paths::{Also, inside};
-use crate::verify::parse_key;
+use crate::public_key::ed25519_log_key;
 use bulla::store::{FileSystem, Store};
 use bulla::{ErrorKind, VerifierKey, mirror};
 use destination::Destination;
@@ -84,7 +84,10 @@ pub(crate) struct Mirror {
 
 impl Mirror {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
+        let key = ed25519_log_key(
+            self.key.as_deref(),
+            "a mirror goes by the one that signs each of its checkpoints",
+        )?;
         interrupt::exit_at_once()?;
         if let Some(path) = &self.receive {
             return receiving::receive(path, key);

@@ -8,13 +8,17 @@ use std::fs;
 
 /// An anchor of the log's checkpoint in a log of one entry, and that log's key. The entry is canonical JSON, as Rekor makes it.
 pub(crate) fn anchored(place: &Place) -> (String, String) {
+    anchored_note(place, &fs::read(place.audit().join("checkpoint")).unwrap())
+}
+
+/// The same of any checkpoint of the log.
+pub(crate) fn anchored_note(place: &Place, note: &[u8]) -> (String, String) {
     let log = SigningKey::parse(&fs::read_to_string(place.keys("signing.key")).unwrap()).unwrap();
-    let note = fs::read(place.audit().join("checkpoint")).unwrap();
-    let envelope = Envelope::sign(&note, |bytes| log.sign(bytes)).unwrap();
+    let envelope = Envelope::sign(note, |bytes| log.sign(bytes)).unwrap();
     let request: serde_json::Value = serde_json::from_str(&envelope.request(log.verifier())).unwrap();
     let request = &request["dsseRequestV002"];
     let entry = serde_json::json!({ "apiVersion": "0.0.2", "kind": "dsse", "spec": { "dsseV002": {
-        "payloadHash": { "algorithm": "SHA2_256", "digest": sha256(&[&note]).to_base64() },
+        "payloadHash": { "algorithm": "SHA2_256", "digest": sha256(&[note]).to_base64() },
         "signatures": [{
             "content": request["envelope"]["signatures"][0]["sig"],
             "verifier": { "keyDetails": "PKIX_ED25519", "publicKey": request["verifiers"][0]["publicKey"] },
@@ -38,6 +42,17 @@ fn an_anchor_is_checked_offline() {
         let ran = check(&rekor).exits(exit::DONE);
         assert!(ran.err.contains("stands at index 0 of rekor.example"), "{ran:?}");
         place.append(&[], &lines(10..20)).exits(exit::DONE);
+    }
+    // Another implementation, from the format's document alone.
+    let second = |log: &Place, rekor: &str| {
+        let mut reader = bulla_testkit::second_reader("anchor");
+        reader.args(["--vkey", &place.verifier_key(), "--rekor-vkey", rekor, &file, "--log"]);
+        reader.arg(log.audit()).output().unwrap()
+    };
+    let told: serde_json::Value = serde_json::from_slice(&second(&place, &rekor).stdout).unwrap();
+    assert_eq!((&told["rekor"], &told["index"]), (&"rekor.example".into(), &0.into()));
+    for refused in [second(&place, &place.verifier_key()), second(&Place::new(), &rekor)] {
+        assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0), "{refused:?}");
     }
     let another = check(&place.verifier_key());
     assert!(another.exits(exit::VIOLATION).err.contains("the key has not signed the note"));

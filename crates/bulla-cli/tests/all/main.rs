@@ -3,6 +3,7 @@
 
 mod access_log;
 mod acks;
+mod also;
 mod anchor;
 mod append;
 mod config;

@@ -73,6 +73,11 @@ pub(crate) fn look(mut see: impl FnMut(&[OsString], &str)) {
     run("info", &[]);
     signal(&child, Signal::TERM);
     see(&words, &finish(child).exits(exit::DONE).out);
+    // What nobody has cosigned is proven all the same.
+    place.append(&[], b"{\"operation\":\"read\"}\n").exits(exit::DONE);
+    let out = place.path("out").into_os_string().into_string().unwrap();
+    let words = place.arguments("prove", &["--json", "--entry", "0", "-o", &out]);
+    see(&words, &bulla(&words).exits(exit::DONE).out);
 }
 
 fn info(log: &Path) -> Value {
@@ -129,6 +134,119 @@ fn a_witness_that_is_killed_goes_on_and_cosigns_no_second_history() {
     let ended = finish(child).exits(exit::DONE);
     assert_eq!(ended.json()["logs"][0]["frames"], seen);
     assert!(ended.err.contains("a checkpoint that"), "{}", ended.err);
+}
+
+/// Beside a writer the newest checkpoint is cosigned by nobody yet: a proof is made under the newest one that is.
+#[test]
+fn a_proof_is_made_under_the_newest_checkpoint_that_is_witnessed() {
+    let cosigner = Cosigner::new("ml-dsa-44");
+    let place = Place::empty();
+    let policy = cosigner.policy(&place);
+    place.run("init", &["--witness-policy", &policy]).exits(exit::DONE);
+    cosigner.configure("ml-dsa-44", &place.verifier_key());
+    let key = place.verifier_key();
+    let file = place.path("a.proof").into_os_string().into_string().unwrap();
+    let entry = |number: &str, more: &[&str]| {
+        place.run("prove", &[&["--entry", number, "--json", "-o", &file][..], more].concat())
+    };
+    let by_policy = ["--policy", &policy, "--key", &key];
+    let check = |exits: i32| bulla([&["check", &file][..], &by_policy].concat()).exits(exits);
+
+    // Before anybody has cosigned anything.
+    place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    let refused = entry("0", &by_policy).exits(exit::REFUSED);
+    assert!(refused.err.contains("the policy's quorum is not met of any checkpoint"), "{}", refused.err);
+    let told = entry("0", &[]).exits(exit::DONE);
+    assert!(told.err.contains("not witnessed yet") && told.err.contains("none is so far"), "{}", told.err);
+
+    let child = cosigner.start();
+    place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    signal(&child, Signal::TERM);
+    finish(child).exits(exit::DONE);
+    let seen = frames(&place);
+    let old = place.path("old").into_os_string().into_string().unwrap();
+    place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    std::fs::copy(place.audit().join("checkpoint"), &old).unwrap();
+    place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    let signed = info(&place.audit())["tree_size"].clone();
+    assert_ne!(seen, signed);
+    for more in [&by_policy[..], &[]] {
+        let ran = entry("1", more).exits(exit::DONE);
+        assert_eq!((&ran.json()["tree_size"], &ran.json()["unwitnessed"]), (&seen, &Value::Null), "{more:?}");
+        check(exit::DONE);
+    }
+    // What they have not seen is refused by how far they are, or told.
+    let refused = entry("3", &by_policy).exits(exit::REFUSED);
+    let far = format!("the policy's witnesses have cosigned {seen} of the {signed} that are signed");
+    assert!(refused.err.contains(&far), "{}", refused.err);
+    let ran = entry("3", &[]).exits(exit::DONE);
+    assert_eq!(ran.json()["tree_size"], signed);
+    let told = ran.json()["unwitnessed"].as_str().unwrap().to_owned();
+    assert!(ran.err.contains(&told) && told.contains(&format!("covers {seen} frames")), "{}", ran.err);
+    check(exit::VIOLATION);
+    bulla(["check", &file, "--key", &key]).exits(exit::DONE);
+
+    let grown = ["--consistency", &old, "-o", &file];
+    let refused = place.run("prove", &[&grown[..], &by_policy].concat()).exits(exit::REFUSED);
+    assert!(refused.err.contains(&far), "{}", refused.err);
+    let told = place.run("prove", &grown).exits(exit::DONE);
+    assert!(told.err.contains("not witnessed yet"), "{}", told.err);
+    let refused = entry("1", &[&by_policy[..], &["--format", "cose"]].concat()).exits(exit::USAGE);
+    assert!(refused.err.contains("no witness cosigns a receipt"), "{}", refused.err);
+    entry("1", &["--key", &key, "--format", "cose"]).exits(exit::DONE);
+    assert!(check(exit::USAGE).err.contains("the log's Ed25519 key alone signs"));
+
+    // What one witness has cosigned counts where the policy asks for no more, whatever became of the rest.
+    std::fs::remove_file(place.audit().join("checkpoint.witnessed")).unwrap();
+    assert_eq!(entry("1", &by_policy).exits(exit::DONE).json()["tree_size"], seen);
+    // And nobody is shown that they have seen another log.
+    let kept = std::fs::read_dir(place.audit().join("cosigned")).unwrap().next().unwrap().unwrap().path();
+    let note = std::fs::read_to_string(&kept).unwrap();
+    std::fs::write(&kept, note.replace("\u{2014} w.example", "\u{2014} v.example")).unwrap();
+    entry("1", &by_policy).exits(exit::REFUSED);
+}
+
+/// Whatever takes the key of a log takes either of its keys, or says why not.
+#[test]
+fn a_key_of_ml_dsa_is_taken_wherever_the_other_one_is() {
+    let (place, other) = (Place::empty(), Place::empty());
+    let key = |place: &Place| {
+        let made =
+            place.run("init", &["--json", "--ml-dsa", "--origin", "example.com/log"]).exits(exit::DONE);
+        made.json()["vkey_ml_dsa"].as_str().unwrap().to_owned()
+    };
+    let (own, stranger) = (key(&place), key(&other));
+    place.append(&[], b"{\"operation\":\"x\",\"subject\":\"ada\"}\n").exits(exit::DONE);
+    let file = place.path("out").into_os_string().into_string().unwrap();
+    let (_, recipient) = bulla::keys::identities::generate();
+    let commands: [(&str, &[&str]); 6] = [
+        ("export", &[]),
+        ("export", &["--entry", "0"]),
+        ("events", &[]),
+        ("prove", &["--entry", "0", "-o", &file]),
+        ("prove", &["--entry", "0", "--format", "cose", "-o", &file]),
+        ("grant", &["--entry", "0", "--recipient", &recipient, "-o", &file]),
+    ];
+    let named = place.write("own.vkey", format!("# the log's\n{own}\n").as_bytes());
+    for (command, more) in commands {
+        for key in [&own, &named] {
+            place.run(command, &[more, &["--key", key]].concat()).exits(exit::DONE);
+        }
+        let refused = place.run(command, &[more, &["--key", &stranger]].concat()).exits(exit::VIOLATION);
+        assert!(refused.err.contains("example.com/log"), "{command}: {}", refused.err);
+        let none = place.run(command, &[more, &["--key", "example.com/log+00000000+AAAA"]].concat());
+        assert!(none.exits(exit::USAGE).err.contains("--key"), "{command}");
+    }
+    place.run("prove", &["--entry", "0", "-o", &file]).exits(exit::DONE);
+    bulla(["check", &file, "--key", &own]).exits(exit::DONE);
+    bulla(["check", &file, "--key", &stranger]).exits(exit::VIOLATION);
+    let copy = place.path("copy").into_os_string().into_string().unwrap();
+    for (command, more) in
+        [("mirror", &[&copy[..]][..]), ("anchor", &["--check", &file, "--rekor-key", &place.verifier_key()])]
+    {
+        let refused = place.run(command, &[more, &["--key", &own]].concat()).exits(exit::USAGE);
+        assert!(refused.err.contains("name the log's Ed25519 key"), "{command}: {}", refused.err);
+    }
 }
 
 #[test]

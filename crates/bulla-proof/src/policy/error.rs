@@ -48,6 +48,8 @@ pub enum PolicyProblem {
     SecondQuorum,
     /// There is no quorum.
     NoQuorum,
+    /// It names no log, where nobody else does.
+    NoLog,
 }
 
 impl fmt::Display for PolicyError {
@@ -90,6 +92,7 @@ impl fmt::Display for PolicyProblem {
             }
             Self::TooMany => write!(f, "there are more than {MAX_OF_EACH} of its kind"),
             Self::SecondQuorum => write!(f, "there is another quorum above"),
+            Self::NoLog => write!(f, "it names no log (`log VKEY`): name the log's key there, or beside it"),
             Self::NoQuorum => write!(f, "it has no line `quorum NAME`, or `quorum none`"),
         }
     }

@@ -48,6 +48,8 @@ pub enum ProofError {
     Receipt(CoseError),
     /// It proves something else than entries.
     NotOfEntries,
+    /// A receipt is to be believed by a policy that asks for more than the log's Ed25519 key.
+    ReceiptPolicy,
 }
 
 /// What is wrong with a frame of a proof.
@@ -172,6 +174,10 @@ impl fmt::Display for ProofError {
             Self::Tree(error) => write!(f, "{error}"),
             Self::Receipt(error) => write!(f, "the receipt: {error}"),
             Self::NotOfEntries => write!(f, "it is no proof of entries"),
+            Self::ReceiptPolicy => write!(
+                f,
+                "it is a receipt in COSE, which no witness cosigns and the log's Ed25519 key alone signs: name that key, and no policy"
+            ),
         }
     }
 }

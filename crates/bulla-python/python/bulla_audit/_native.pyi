@@ -178,8 +178,8 @@ class Checked:
     tree_size: int
     disclosed: list[LoggedEntry]
 
-def check(proof: str | bytes, *, key: str | None = None) -> Checked:
-    """Checks a proof of entries with the log's public key alone, offline."""
+def check(proof: str | bytes, *, key: str | None = None, policy: str | None = None) -> Checked:
+    """Checks a proof of entries with the log's public key alone, or by a policy, offline."""
 
 @final
 class Finding:
@@ -196,9 +196,14 @@ class Report:
     blocks: int
     tree_size: int
     pending: int
+    witnessed: int | None
+    pinned: int | None
+    pin_made: bool
     findings: list[Finding]
 
-def verify(directory: _Path, *, key: str | None = None) -> Report:
+def verify(
+    directory: _Path, *, key: str | None = None, policy: str | None = None, pin: _Path | None = None
+) -> Report:
     """Verifies a log with public data alone."""
 
 @final

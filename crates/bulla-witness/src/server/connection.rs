@@ -264,6 +264,23 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, (Answer, bool)> {
     Ok(Some(Head { length, body, expects, keep }))
 }
 
+/// See [`check_head`](super::check_head).
+#[cfg(any(test, fuzzing))]
+pub(super) fn check_head(bytes: &[u8]) {
+    match parse_head(bytes) {
+        Ok(Some(head)) => {
+            assert!(head.length <= bytes.len().min(HEAD) && head.body <= MOST, "{head:?}");
+            assert_eq!(
+                parse_head(&bytes[..head.length]).ok().flatten(),
+                Some(head),
+                "what follows changes nothing"
+            );
+        }
+        Ok(None) => assert!(bytes.len() <= HEAD, "what is longer is refused"),
+        Err((answer, _)) => assert!([400, 404, 405, 411, 413, 431].contains(&answer.status)),
+    }
+}
+
 fn render(answer: &Answer, with_body: bool, keep: bool) -> Vec<u8> {
     let (status, kind, body) = (answer.status, answer.content_type, &answer.body);
     let reason = reason(status);

@@ -58,7 +58,7 @@ fn another_history_is_never_cosigned() {
         assert_eq!(witness.add_checkpoint(&log.request(0, seen)).status, 200);
         // Longer, of the same size, shorter; and as if the witness had seen nothing.
         for (old, size, status) in
-            [(seen, 20, 422), (seen, seen + 1, 422), (seen, seen, 409), (seen - 1, seen, 409), (0, 20, 409)]
+            [(seen, 20, 422), (seen, seen + 1, 422), (seen, seen, 422), (seen - 1, seen, 409), (0, 20, 409)]
         {
             let answer = witness.add_checkpoint(&other.request(old, size));
             assert_eq!(answer.status, status, "{old} to {size} after {seen}: {}", answer.body);
@@ -91,6 +91,9 @@ fn a_proof_that_does_not_hold_is_refused() {
         witness.add_checkpoint(request.as_bytes()).status
     };
     assert_eq!(with(0, vec![log.leaves[0]]), 422, "nothing is to be proved from the empty tree");
+    let empty = log.signed(0, log.root(20));
+    let request = Request { old_size: 0, proof: Vec::new(), note: empty.as_bytes() }.render();
+    assert_eq!(witness.add_checkpoint(request.as_bytes()).status, 422, "the empty tree has one root");
     assert_eq!(witness.add_checkpoint(&log.request(0, 7)).status, 200);
     let proof = bulla_proof::consistency::prove_consistency(&log.leaves, 7).unwrap();
     assert_eq!(with(7, Vec::new()), 422);

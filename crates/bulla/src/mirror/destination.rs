@@ -5,6 +5,7 @@
 //! - what is taken for the destination's tree is what its checkpoint signs.
 
 use super::Shipped;
+use super::beside::Beside;
 use super::passed::Passed;
 use crate::format::config::{self, LogConfig, arriving};
 use crate::format::files;
@@ -24,6 +25,7 @@ pub(super) struct State {
     pub(super) known: Option<Known>,
     pub(super) tree: TreeFiles,
     pub(super) passed: Passed,
+    pub(super) beside: Beside,
 }
 
 /// What is published of a log that is mirrored.
@@ -88,7 +90,7 @@ impl State {
         if store.open(config::FILE).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             remove_beyond(&**store, 0)?;
             let tree = TreeFiles::new(store.clone(), (TileBuilder::new(), Vec::new()));
-            return Ok(State { known: None, tree, passed: Passed::default() });
+            return Ok(State { known: None, tree, passed: Passed::default(), beside: Beside::default() });
         }
         let text = config::read(&**store)?;
         let (config, _) = config::load_of_log(&**store)?;
@@ -98,7 +100,7 @@ impl State {
         let note = snapshot.note.clone();
         let passed = Passed::under(&Manifest::load_end(snapshot)?)?;
         let tree = TreeFiles::new(store.clone(), edge);
-        Ok(State { known: Some(Known { config, text, note }), tree, passed })
+        Ok(State { known: Some(Known { config, text, note }), tree, passed, beside: Beside::default() })
     }
 
     /// What it holds, where nothing more is known of the source.

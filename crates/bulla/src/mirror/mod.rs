@@ -8,7 +8,8 @@
 //! Invariants:
 //! - what is below the destination's checkpoint is never written to, cut or removed;
 //! - order: frames, synced; the directory of segments; tiles and bundles; `bulla.toml.next` where `[log]` changes or is new; `checkpoint`,
-//!   by a rename; `bulla.toml`. Whatever comes before the rename counts for nothing yet, and the rename decides at once for all of it;
+//!   by a rename; `bulla.toml`; what lies beside the checkpoint. Whatever comes before the rename counts for nothing yet, and the rename
+//!   decides at once for all of it;
 //! - never more than `MOST_UNSYNCED` bytes are written between two syncs, and a segment is synced to its end before the
 //!   next one is begun. So whoever goes on with what a killed mirror left knows which bytes were durable: those it takes up, as far
 //!   as they are what was signed, and no others;
@@ -18,6 +19,7 @@
 //! segment that a crash left, or a segment that was abandoned) is not. Tiles are made anew from the commitments, copies of epoch frames
 //! from the frames. The index is not shipped: without keys it cannot be compared with anything, and who reads a mirror adds it.
 
+mod beside;
 mod destination;
 mod news;
 mod passed;
@@ -29,6 +31,7 @@ use crate::format::files;
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
+use beside::{Offered, Tree};
 use bulla_proof::checkpoint::{SignedNote, VerifierKey};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, FileSystem, Lock, Result, Store};
@@ -151,14 +154,15 @@ impl Mirror {
     }
 
     fn advance(&self, state: &mut State, told: &mut dyn FnMut(&Shipped)) -> Result<Shipped> {
-        let (text, snapshot) = self.look(state.known.as_ref())?;
+        let Seen { text, offered, snapshot } = self.look(state.known.as_ref())?;
         let of_source = &snapshot.checkpoint;
         let (before, head) = (state.tree.head(), TreeHead { size: of_source.size, root: of_source.root });
         if before == head
             && let Some(known) = &mut state.known
         {
             let admitted = state.passed.admits(snapshot.config.digest);
-            self.take_besides(known, (snapshot.config, text), &snapshot.note, admitted)?;
+            self.take_changes(known, (snapshot.config, text), &snapshot.note, admitted)?;
+            self.take_beside(state, &offered)?;
             return Ok(state.shipped());
         }
         self.require_extension(before, head)?;
@@ -188,12 +192,25 @@ impl Mirror {
             return Err(damaged(&Finding::new(FindingKind::ConfigMismatch, detail)));
         }
         state.tree.write_all()?;
+        let tree = Tree { store: &*self.store, config: &snapshot.config, head };
+        self.require_in_place()?;
+        let published = state.known.as_ref().map(|known| (&known.note[..], before.size));
+        state.beside.keep_witnessed(tree, published, &offered)?;
         self.publish(state, (snapshot.config, text), (head, &snapshot.note))?;
+        self.take_beside(state, &offered)?;
         Ok(Shipped { advanced: true, ..state.shipped() })
     }
 
-    /// The source as it is now: the bytes of its configuration, and the checkpoint with which that is of one time.
-    fn look(&self, known: Option<&Known>) -> Result<(Vec<u8>, Snapshot)> {
+    /// Takes up what lies beside the checkpoint that is published.
+    fn take_beside(&self, state: &mut State, offered: &Offered) -> Result<()> {
+        let Some(known) = &state.known else { return Ok(()) };
+        self.require_in_place()?;
+        let tree = Tree { store: &*self.store, config: &known.config, head: state.tree.head() };
+        state.beside.take_up(tree, offered)
+    }
+
+    /// The source as it is now.
+    fn look(&self, known: Option<&Known>) -> Result<Seen> {
         /// How often the configuration may change while it is read.
         const ATTEMPTS: usize = 16;
         for _ in 0..ATTEMPTS {
@@ -203,9 +220,11 @@ impl Mirror {
                 require_same_log(known, &config)?;
             }
             let digest = config.digest;
-            let snapshot = Snapshot::trusted(self.source.clone(), config, &self.key.as_ref().into())?;
+            let offered = Offered::read(&*self.source, &config)?;
+            let mut snapshot = Snapshot::trusted(self.source.clone(), config, &self.key.as_ref().into())?;
             if snapshot.config.digest == digest {
-                return Ok((text, snapshot));
+                snapshot.note = beside::without_false_lines(&snapshot.note, &snapshot.config);
+                return Ok(Seen { text, offered, snapshot });
             }
         }
         Err(Error::unavailable("the source's configuration changes again and again: try again later"))
@@ -213,7 +232,7 @@ impl Mirror {
 
     /// Takes up what has changed while the tree is the same: settings, or `[log]` where an event has allowed that, and signatures of
     /// others on the checkpoint, of which none is given up again.
-    fn take_besides(
+    fn take_changes(
         &self,
         known: &mut Known,
         (config, text): (LogConfig, Vec<u8>),
@@ -299,6 +318,15 @@ impl Mirror {
             Err(error) => Err(Error::io(format!("looking whether {name} is where it was"), error)),
         }
     }
+}
+
+/// A source as it was looked at.
+struct Seen {
+    /// The bytes of its configuration.
+    text: Vec<u8>,
+    offered: Offered,
+    /// The checkpoint with which the configuration is of one time.
+    snapshot: Snapshot,
 }
 
 /// The most tiles and bundles that are kept in memory until they are written: a few megabytes.

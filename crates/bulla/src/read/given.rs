@@ -97,9 +97,10 @@ impl Given {
 macro_rules! given {
     ($reading:ident, $( #[doc = $group_keys:literal] )+) => {
         impl $reading {
-            /// Requires the log to be this key's. Without one, the key that the log itself names is believed.
-            pub fn key(mut self, key: bulla_proof::checkpoint::VerifierKey) -> Self {
-                self.given.trust.key = Some(key);
+            /// Requires the log to be this key's, of Ed25519 or of ML-DSA-44. Without one, the key that the log itself names is
+            /// believed.
+            pub fn key(mut self, key: impl Into<bulla_proof::LogKey>) -> Self {
+                self.given.trust.key = Some(key.into());
                 self
             }
 

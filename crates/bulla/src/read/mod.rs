@@ -15,6 +15,7 @@ pub(crate) mod prove;
 pub(crate) mod pseudonyms;
 pub(crate) mod reader;
 pub(crate) mod reading;
+pub(crate) mod rekor;
 pub(crate) mod select;
 pub(crate) mod sources;
 pub(crate) mod standing;

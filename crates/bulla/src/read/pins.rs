@@ -10,6 +10,7 @@ use crate::scan::pin::{Advanced, Pin, PinFile};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use crate::scan::trust::Trust;
+use crate::write::engine::pins::refuse_inside;
 use bulla_crypto::environment::{Clock, Environment, Interrupt};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tree::TreeHead;
@@ -78,9 +79,10 @@ impl Pins {
     /// Reads the pins, with what is wrong with them as findings; `can_make` says whether it will be known whose the log is.
     ///
     /// # Errors
-    /// `Refused` where one is none, or is known to have been there and is gone; `Invalid` where one is to be made of a log of which
-    /// nobody knows whose it is; `Unavailable` where one cannot be read.
+    /// `Refused` where one is none, is known to have been there and is gone, or is to be advanced in the directory of `log`; `Invalid` where
+    /// one is to be made of a log of which nobody knows whose it is; `Unavailable` where one cannot be read.
     pub(super) fn read(
+        log: &dyn Store,
         asked: Vec<Asked>,
         pins: Option<&Arc<dyn Store>>,
         (key, can_make): (&VerifierKey, bool),
@@ -96,6 +98,9 @@ impl Pins {
         });
         let (mut read, mut findings) = (Vec::new(), Vec::new());
         for Asked { path, advances, known } in asked {
+            if advances && pins.is_none() {
+                refuse_inside(log, &path)?;
+            }
             let pin = Pin::at(&path, pins.cloned(), clock.clone());
             let head = match pin.read(key)? {
                 PinFile::Head(head) => Some(head),
@@ -157,12 +162,12 @@ impl Pins {
                 None | Some(AtPin::Same) => None,
                 Some(AtPin::Other) => {
                     let mut finding =
-                        Finding::new(FindingKind::PinMismatch, pin.is_other(head.size)).frame(0);
+                        Finding::new(FindingKind::PinMismatch, pin.earlier(head).is_other()).frame(0);
                     finding.last_frame = Some(head.size.saturating_sub(1));
                     Some(finding)
                 }
                 Some(AtPin::Shorter { frames }) => {
-                    let finding = Finding::new(FindingKind::PinMismatch, pin.is_ahead(head.size));
+                    let finding = Finding::new(FindingKind::PinMismatch, pin.earlier(head).is_ahead());
                     let mut finding = finding.frame(frames.min(head.size - 1));
                     finding.last_frame = Some(head.size - 1);
                     Some(finding)

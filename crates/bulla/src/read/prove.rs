@@ -4,6 +4,7 @@
 
 mod disclose;
 mod receipt;
+mod under;
 
 use crate::read::opened_proof::most_opened;
 use crate::read::reader::Reader;
@@ -11,14 +12,14 @@ use crate::read::reading::{Delivery, ReadReport, Reading};
 use crate::read::select::Matches;
 use crate::scan::events;
 use crate::scan::finding::Finding;
+use crate::scan::manifest::Manifest;
 use crate::scan::query::Query;
-use crate::scan::snapshot::Snapshot;
 use crate::scan::unsigned::{self, not_those};
 use bulla_proof::consistency::prove_consistency;
 use bulla_proof::multiproof;
 use bulla_proof::note::SignedNote;
 use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, EventProof, Proof, Receipt};
-use bulla_proof::tree::LogNodes;
+use bulla_proof::tree::{LogNodes, TreeHead};
 use bulla_proof::{Checkpoint, Hash, ProofError, TreeProofError, tile};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::counted;
@@ -43,18 +44,23 @@ pub struct Proven {
     pub read: ReadReport,
     /// What may follow that is not signed yet, and was not looked at.
     pub unsigned: Option<Finding>,
+    /// Frames that the checkpoint of the proof covers: fewer than were read, where witnesses have cosigned that one last.
+    pub tree_size: u64,
+    /// The root that it signs.
+    pub root: Hash,
 }
 
 impl fmt::Debug for Proven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Proven { file: _, units, entries, others, withheld, read, unsigned } = self;
+        let Proven { file: _, units, entries, others, withheld, read, unsigned, tree_size, root } = self;
         let mut shown = f.debug_struct("Proven");
         shown
             .field("units", units)
             .field("entries", entries)
             .field("others", others)
             .field("withheld", withheld);
-        shown.field("read", read).field("unsigned", unsigned).finish_non_exhaustive()
+        shown.field("read", read).field("unsigned", unsigned);
+        shown.field("tree_size", tree_size).field("root", root).finish_non_exhaustive()
     }
 }
 
@@ -64,16 +70,23 @@ impl Reader {
     /// group discloses the group: all entries of the same data subjects in its block, and the secret that opens it,
     /// where the keys are at hand.
     ///
+    /// It is made under the newest checkpoint. With a policy ([`Reader::policy`]) it is the newest one that is witnessed as that asks for, and
+    /// without one, of a log that asks witnesses itself, the newest one that enough of these have cosigned, if that covers the entries:
+    /// [`Reader::unwitnessed`] tells.
+    ///
     /// # Errors
-    /// `Refused` where no entry meets the query (`Tampered` where that cannot be told, since keys are lost), and where what the groups
+    /// `Refused` where a policy is given and its witnesses have not cosigned so much yet; where no entry meets the query (`Tampered` where that cannot be told, since keys are lost), and where what the groups
     /// hold is more than a file of its length is trusted with, so that nobody would open it; otherwise as [`Reader::read`].
     pub fn prove(&self, query: &Query) -> Result<Proven> {
-        self.prove_in(self.reading()?, query, |snapshot, leaves, frames| {
+        let (reader, witnesses) = self.proving()?;
+        reader.prove_in(reader.reading()?, query, |manifest, leaves, frames| {
             let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
-            let nodes =
-                multiproof::prove(leaves, &positions, &LogNodes).map_err(|error| impossible(&error))?;
-            let proof = Proof::new(&snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
-            Ok(proof.render().into_bytes())
+            let needed = positions.last().map_or(0, |last| last + 1);
+            let under = under::choose(witnesses.as_ref(), manifest, needed)?;
+            let nodes = multiproof::prove(under.leaves(leaves), &positions, &LogNodes)
+                .map_err(|error| impossible(&error))?;
+            let proof = Proof::new(&under.note, nodes, frames).map_err(|error| unsound(&error))?;
+            Ok((proof.render().into_bytes(), under.head))
         })
     }
 
@@ -84,9 +97,10 @@ impl Reader {
     /// as [`Reader::prove`].
     pub fn prove_as_receipt(&self, query: &Query) -> Result<Proven> {
         let (signed, snapshot) = receipt::signed_head(&self.given, &self.config)?;
-        self.prove_in(self.reading_of(snapshot)?, query, |_, leaves, frames| {
+        self.prove_in(self.reading_of(snapshot)?, query, |manifest, leaves, frames| {
+            let Checkpoint { size, root, .. } = manifest.snapshot.checkpoint;
             let receipt = Receipt::new(&signed, leaves, frames).map_err(|error| unsound(&error))?;
-            Ok(receipt.render())
+            Ok((receipt.render(), TreeHead { size, root }))
         })
     }
 
@@ -95,7 +109,7 @@ impl Reader {
         &self,
         reading: Reading<'_>,
         query: &Query,
-        make: impl FnOnce(&Snapshot, &[Hash], Vec<DisclosedFrame>) -> Result<Vec<u8>>,
+        make: impl FnOnce(&Manifest, &[Hash], Vec<DisclosedFrame>) -> Result<(Vec<u8>, TreeHead)>,
     ) -> Result<Proven> {
         let (mut frames, mut others, mut opened) = (Vec::<DisclosedFrame>::new(), Vec::new(), 0);
         let of_block = |matches: &Matches<'_>| {
@@ -122,7 +136,7 @@ impl Reader {
         let closed = |unit: &&DisclosedUnit| unit.group().is_some_and(|group| group.secret.is_none());
         let (units, entries) = (all().count() as u64, all().map(entries_of).sum());
         let withheld = all().filter(closed).map(entries_of).sum();
-        let file = make(&reading.manifest.snapshot, &leaves, frames)?;
+        let (file, TreeHead { size: tree_size, root }) = make(&reading.manifest, &leaves, frames)?;
         let most = most_opened(file.len());
         if opened > most {
             let message = format!(
@@ -132,28 +146,32 @@ impl Reader {
             );
             return Err(Error::new(ErrorKind::Refused, message));
         }
-        Ok(Proven { file, units, entries, others, withheld, read, unsigned })
+        Ok(Proven { file, units, entries, others, withheld, read, unsigned, tree_size, root })
     }
 
-    /// Proves that the log holds the event in this frame: of an erasure, its certificate.
+    /// Proves that the log holds the event in this frame: of an erasure, its certificate. Under which checkpoint, [`Reader::prove`] says.
     ///
     /// # Errors
-    /// `Refused` where the checkpoint covers no such frame, or it is of no event; otherwise as [`Reader::read`].
+    /// `Refused` where a policy is given and its witnesses have not cosigned so much yet; where the checkpoint covers no such frame, or it is of no event; otherwise as [`Reader::read`].
     pub fn prove_event(&self, frame: u64) -> Result<EventProof> {
-        let reading = self.reading()?;
+        let (reader, witnesses) = self.proving()?;
+        let reading = reader.reading()?;
         let Some((commitment, body)) = events::event(&reading.manifest, frame)? else {
             let message = format!("frame {frame} of {} is of no event", self.given.store.describe(""));
             return Err(Error::new(ErrorKind::Refused, message));
         };
         let leaves = reading.manifest.leaves()?;
-        let nodes = multiproof::prove(&leaves, &[frame], &LogNodes).map_err(|error| impossible(&error))?;
-        EventProof::new(&reading.manifest.snapshot.note, nodes, commitment, body)
-            .map_err(|error| unsound(&error))
+        let under = under::choose(witnesses.as_ref(), &reading.manifest, frame + 1)?;
+        let nodes = multiproof::prove(under.leaves(&leaves), &[frame], &LogNodes)
+            .map_err(|error| impossible(&error))?;
+        EventProof::new(&under.note, nodes, commitment, body).map_err(|error| unsound(&error))
     }
 
-    /// Proves that the log begins with everything that `old`, an earlier checkpoint of it as a signed note, covers.
+    /// Proves that the log begins with everything that `old`, an earlier checkpoint of it as a signed note, covers. Under which later
+    /// checkpoint, [`Reader::prove`] says.
     ///
     /// # Errors
+    /// `Refused` where a policy is given and its witnesses have not cosigned so much yet;
     /// `Invalid` where `old` is no checkpoint of this log; `Tampered` where the log does not begin with what it
     /// covers: then history was rewritten, or cut.
     pub fn prove_consistency(&self, old: &[u8]) -> Result<String> {
@@ -164,7 +182,8 @@ impl Reader {
             return Err(foreign(format!("it is of `{}`, not of `{}`", earlier.origin, self.config.origin)));
         }
         note.verify(&self.config.verifier_key).map_err(|error| foreign(error.to_string()))?;
-        let reading = self.reading()?;
+        let (reader, witnesses) = self.proving()?;
+        let reading = reader.reading()?;
         let now = &reading.manifest.snapshot.checkpoint;
         if earlier.size > now.size {
             let (old, new) = (earlier.size, counted(now.size, "frame"));
@@ -178,9 +197,10 @@ impl Reader {
                 format!("the log was rewritten: its first {} signed then", not_those(before.len() as u64));
             return Err(Error::tampered(message));
         }
-        let nodes = prove_consistency(&leaves, earlier.size).map_err(|error| impossible(&error))?;
-        let proof = ConsistencyProof::new(old, &reading.manifest.snapshot.note, nodes)
-            .map_err(|error| unsound(&error))?;
+        let under = under::choose(witnesses.as_ref(), &reading.manifest, earlier.size)?;
+        let nodes =
+            prove_consistency(under.leaves(&leaves), earlier.size).map_err(|error| impossible(&error))?;
+        let proof = ConsistencyProof::new(old, &under.note, nodes).map_err(|error| unsound(&error))?;
         Ok(proof.render())
     }
 }

@@ -83,6 +83,11 @@ impl Reader {
         Reader { given, config, held: HELD, keys: Keyring::default() }
     }
 
+    /// The same log with other things given.
+    pub(crate) fn with_given(&self, given: Given) -> Self {
+        Reader { given, config: self.config.clone(), held: self.held, keys: Keyring::default() }
+    }
+
     /// How many bytes of rows to hold back, of those that are read to be checked first. What is more is read twice.
     #[doc(hidden)]
     pub fn hold_back(mut self, bytes: u64) -> Self {

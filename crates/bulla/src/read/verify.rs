@@ -252,7 +252,7 @@ impl Verify {
         let mut findings = Findings::default();
         foreign.into_iter().for_each(|what| findings.add(Finding::new(FindingKind::KeyMismatch, what)));
         let whose = (&config.verifier_key, given.trust.names_log() || state.is_some());
-        let (pins, misfits) = Pins::read(asked_pins, pins.as_ref(), whose, &clock)?;
+        let (pins, misfits) = Pins::read(&*given.store, asked_pins, pins.as_ref(), whose, &clock)?;
         misfits.into_iter().for_each(|misfit| findings.add(misfit));
         let snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
         let Some(snapshot) = snapshot else {

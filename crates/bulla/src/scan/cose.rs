@@ -42,32 +42,51 @@ pub(crate) fn judge(
     config: &LogConfig,
     checkpoint: &Checkpoint,
 ) -> Result<Option<Finding>> {
-    let wrong = |detail: String| {
-        Ok(Some(Finding::new(FindingKind::CoseMismatch, format!("{COSE_CHECKPOINT}: {detail}"))))
-    };
-    let signed = match read {
-        None => return Ok(None),
-        Some(Err(why)) => return wrong(why),
-        Some(Ok(signed)) => signed,
-    };
-    if let Err(error) = signed.verify(&config.verifier_key) {
-        return wrong(format!("it is not signed by the log's key: {error}"));
+    match read.map(|read| read.and_then(|head| by_log(head, config))) {
+        None => Ok(None),
+        Some(Err(why)) => Ok(Some(mismatch(why))),
+        Some(Ok(signed)) => {
+            compare(&signed, store, TreeHead { size: checkpoint.size, root: checkpoint.root })
+        }
     }
-    let (size, covered) = (signed.size(), checkpoint.size);
-    if size > covered {
-        return Ok(None);
+}
+
+/// The head in a file, signed by the log's key; else why it is none.
+pub(crate) fn signed(file: &[u8], config: &LogConfig) -> std::result::Result<CoseCheckpoint, String> {
+    let parsed = CoseCheckpoint::parse(file).map_err(|error| error.to_string());
+    parsed.and_then(|head| by_log(head, config))
+}
+
+fn by_log(head: CoseCheckpoint, config: &LogConfig) -> std::result::Result<CoseCheckpoint, String> {
+    match head.verify(&config.verifier_key) {
+        Ok(()) => Ok(head),
+        Err(error) => Err(format!("it is not signed by the log's key: {error}")),
     }
+}
+
+/// The finding that says this of the file.
+pub(crate) fn mismatch(detail: String) -> Finding {
+    Finding::new(FindingKind::CoseMismatch, format!("{COSE_CHECKPOINT}: {detail}"))
+}
+
+/// What is wrong with a head that the log's key has signed, beside the log's tree `of`, whose tiles are in `store`.
+///
+/// # Errors
+/// `Unavailable` where a tile cannot be read.
+pub(crate) fn compare(signed: &CoseCheckpoint, store: &dyn Store, of: TreeHead) -> Result<Option<Finding>> {
+    let size = signed.size();
     let root = match size {
+        _ if size > of.size => return Ok(None),
         0 => Some(tree::empty_root()),
-        _ if size == covered => Some(checkpoint.root),
+        _ if size == of.size => Some(of.root),
         // Tiles that do not come to the checkpoint's root are told of by who looks at them.
-        _ => stored_tree::root_at(store, TreeHead { size: covered, root: checkpoint.root }, size)?,
+        _ => stored_tree::root_at(store, of, size)?,
     };
     match root.is_none_or(|root| root == signed.root()) {
         true => Ok(None),
-        false => wrong(format!(
+        false => Ok(Some(mismatch(format!(
             "the first {} of the log have another root than it signs: the log has two histories under one key",
             counted(size, "frame")
-        )),
+        )))),
     }
 }

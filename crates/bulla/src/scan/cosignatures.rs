@@ -8,6 +8,23 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Result, Store};
 use std::io;
 
+/// Replaces a file beside `checkpoint`, in a directory that may not be there yet.
+///
+/// # Errors
+/// Where it cannot be written; then the old one is there, or the new one.
+pub(crate) fn replace(store: &dyn Store, path: &str, note: &[u8]) -> io::Result<()> {
+    let directory = bulla_store::path::parent(path);
+    match bulla_store::replace(store, path, note) {
+        // That another path of the log has the directory says nothing of the one that takes what is written.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.is_empty() => {
+            store.create_directory(directory)?;
+            store.sync_directory("")?;
+            bulla_store::replace(store, path, note)
+        }
+        replaced => replaced,
+    }
+}
+
 /// A checkpoint as it was published: the whole note, and the tree that it is of.
 pub(crate) fn read_published(store: &dyn Store, config: &LogConfig) -> Result<Option<(String, TreeHead)>> {
     read(store, config, files::CHECKPOINT)
@@ -26,6 +43,54 @@ pub(crate) fn read(store: &dyn Store, config: &LogConfig, path: &str) -> Result<
     let checkpoint = open_checkpoint(&bytes, &config.verifier_key).ok();
     let head = checkpoint.map(|Checkpoint { size, root, .. }| TreeHead { size, root });
     Ok(head.zip(String::from_utf8(bytes).ok()).map(|(head, note)| (note, head)))
+}
+
+/// A checkpoint of this log, with the signature lines of all files that have it.
+pub(crate) type Cosigned = (String, TreeHead);
+
+/// The checkpoints that are kept for their cosignatures, which are not verified: of `checkpoint.witnessed`, and of the files of the witnesses
+/// with these key ids. To be read before `checkpoint` is.
+///
+/// # Errors
+/// `Unavailable` where a file cannot be read.
+pub(crate) fn kept(
+    store: &dyn Store,
+    config: &LogConfig,
+    key_ids: impl Iterator<Item = u32>,
+) -> Result<Vec<Cosigned>> {
+    let mut kept = Vec::new();
+    for path in key_ids.map(files::cosigned_path).chain([files::WITNESSED.to_owned()]) {
+        if let Some(found) = read(store, config, &path)? {
+            gather(&mut kept, found);
+        }
+    }
+    Ok(kept)
+}
+
+/// Adds a checkpoint, or its signature lines to those of the same one. What would be too long for a note is left out.
+pub(crate) fn gather(all: &mut Vec<Cosigned>, (note, head): Cosigned) {
+    let Ok(found) = SignedNote::parse(note.as_bytes()) else { return };
+    let same = all.iter_mut().find(|(other, _)| text_of(other) == Some(found.text));
+    let Some((other, _)) = same else { return all.push((note, head)) };
+    let joined = SignedNote::parse(other.as_bytes()).ok().map(|mut joined| {
+        for line in found
+            .signatures
+            .iter()
+            .filter(|line| !joined.signatures.contains(line))
+            .cloned()
+            .collect::<Vec<_>>()
+        {
+            let _ = joined.keep(line);
+        }
+        joined.to_string()
+    });
+    if let Some(joined) = joined {
+        *other = joined;
+    }
+}
+
+fn text_of(note: &str) -> Option<&str> {
+    SignedNote::parse(note.as_bytes()).ok().map(|note| note.text)
 }
 
 /// The newest cosignature of each witness that the log asks, as the log's files have it, in the order of the policy: the number of frames, and

@@ -294,6 +294,7 @@ impl<'a> Scan<'a> {
             match self.place(frame, settled.as_ref())? {
                 Position::Here => {}
                 Position::Moved(found) => {
+                    self.tell_overlap(found.offset);
                     self.pass_to(found.offset);
                     settled = self.settle(frame, Some(&found));
                     head = Ok(Some(*found));

@@ -13,12 +13,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::scan::stored_tree;
+use crate::scan::earlier::Earlier;
 use bulla_crypto::environment::{Clock, Interrupt};
 use bulla_proof::checkpoint::{Checkpoint, MAX_NOTE, SignedNote, VerifierKey};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, FileSystem, Lock, Result, Store};
-use bulla_text::spelling::counted;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,7 +114,7 @@ impl Pin {
             return Ok(Advanced::IsAhead(before));
         }
         if Some(before) != known {
-            self.require_beginning(log, to, before)?;
+            self.earlier(before).require_beginning(log, to)?;
         }
         if before != to {
             let written = bulla_store::replace(&*place.store, &place.name, note);
@@ -124,40 +123,9 @@ impl Pin {
         Ok(Advanced::To(to))
     }
 
-    /// That the tree `of` of the log, as its files have it, begins with the tree of a pin, which is no larger.
-    ///
-    /// # Errors
-    /// `Tampered` where it does not, or where its files do not have it; `Unavailable` where one cannot be read.
-    pub(crate) fn require_beginning(&self, log: &dyn Store, of: TreeHead, pinned: TreeHead) -> Result<()> {
-        match stored_tree::root_at(log, of, pinned.size)? {
-            Some(root) if root == pinned.root => Ok(()),
-            Some(_) => Err(Error::tampered(format!("{}: {}", log.describe(""), self.is_other(pinned.size)))),
-            None => Err(Error::tampered(format!(
-                "{} does not have the root that the checkpoint signs, so that nothing can be compared with the pin {}; \
-                 run `bulla verify`",
-                log.describe("tile"),
-                self.path.display()
-            ))),
-        }
-    }
-
-    /// What is said of a log that does not begin with the frames of its pin.
-    pub(crate) fn is_other(&self, size: u64) -> String {
-        format!(
-            "the first {} are not those that the pin {} is of: the log was rewritten since, or has a second history that is \
-             signed with the same key",
-            counted(size, "frame"),
-            self.path.display()
-        )
-    }
-
-    /// What is said of a log that ends before its pin does.
-    pub(crate) fn is_ahead(&self, size: u64) -> String {
-        format!(
-            "the pin {} covers {}: some are missing or damaged, or an older copy of the log was put in its place",
-            self.path.display(),
-            counted(size, "frame")
-        )
+    /// The tree that the pin is of, as what the log has to go on from.
+    pub(crate) fn earlier(&self, head: TreeHead) -> Earlier {
+        Earlier { name: format!("the pin {}", self.path.display()), head }
     }
 
     /// What is said of a pin that was there before.

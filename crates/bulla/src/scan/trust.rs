@@ -11,6 +11,7 @@
 use crate::format::config::LogConfig;
 use crate::format::files;
 use crate::scan::finding::{Finding, FindingKind, Findings};
+use bulla_proof::LogKey;
 use bulla_proof::checkpoint::{Checkpoint, NoteError, SignedNote, VerifierKey};
 use bulla_proof::policy::{Judgement, Policy, PolicyRefusal, WitnessState};
 use bulla_proof::tree::TreeHead;
@@ -25,7 +26,7 @@ const MOST: u64 = bulla_proof::checkpoint::MAX_NOTE as u64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust {
     /// The key that the log has to be of.
-    pub(crate) key: Option<VerifierKey>,
+    pub(crate) key: Option<LogKey>,
     pub(crate) policy: Option<Arc<Policy>>,
 }
 
@@ -56,7 +57,7 @@ impl Trust {
         let mut anchored = self.names_log();
         let name = files::CHECKPOINT;
         if let Some(key) = &self.key
-            && !(key.name() == checkpoint.origin && note.verify(key).is_ok())
+            && !(key.name() == checkpoint.origin && key.verify(note).is_ok())
         {
             refused(format!("{name} is not signed by the key that was given, {key}"));
             anchored = false;
@@ -98,6 +99,22 @@ impl Trust {
         findings: &mut Findings,
     ) -> Option<Witnessed> {
         let policy = self.policy.as_ref()?;
+        let name = files::WITNESSED;
+        let kept = kept.map(|kept| open_kept(policy, config, kept));
+        // Also where `checkpoint` is witnessed itself: then it was put back with its cosignatures.
+        if policy.asks_for_witnesses()
+            && let Some(Ok((newer, _))) = &kept
+            && newer.size > checkpoint.size
+        {
+            let detail = format!(
+                "{name} covers {} frames, and {} only {}: the log was put back to an earlier time",
+                newer.size,
+                files::CHECKPOINT,
+                checkpoint.size
+            );
+            findings.add(Finding::new(FindingKind::WitnessMismatch, detail));
+            return None;
+        }
         let missing = match policy.judge(note) {
             Ok(Judgement { witnesses, unmet }) if unmet.is_empty() => {
                 return Some(Witnessed { head: head_of(checkpoint), witnesses });
@@ -109,20 +126,9 @@ impl Trust {
                 return None;
             }
         };
-        let name = files::WITNESSED;
-        let why = match kept.map(|kept| open_kept(policy, config, kept)) {
-            Some(Ok((older, witnesses))) if older.size <= checkpoint.size => {
+        let why = match kept {
+            Some(Ok((older, witnesses))) => {
                 return Some(Witnessed { head: head_of(&older), witnesses });
-            }
-            Some(Ok((older, _))) => {
-                let detail = format!(
-                    "{name} covers {} frames, and {} only {}: the log was put back to an earlier time",
-                    older.size,
-                    files::CHECKPOINT,
-                    checkpoint.size
-                );
-                findings.add(Finding::new(FindingKind::WitnessMismatch, detail));
-                return None;
             }
             Some(Err(refusal)) => format!("{missing}; nor of {name}: {refusal}"),
             None => missing,
@@ -135,7 +141,7 @@ impl Trust {
 
 impl From<Option<&VerifierKey>> for Trust {
     fn from(key: Option<&VerifierKey>) -> Self {
-        Trust { key: key.cloned(), policy: None }
+        Trust { key: key.cloned().map(LogKey::from), policy: None }
     }
 }
 

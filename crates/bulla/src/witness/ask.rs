@@ -5,6 +5,7 @@ use crate::scan::stored_proof::prove_consistency;
 use crate::witness::job::{Asked, Job, Refusal};
 use bulla_crypto::environment::Clock;
 use bulla_http::{Address, Answer};
+use bulla_proof::cosignature::CosignerKey;
 use bulla_proof::hash::Hash;
 use bulla_proof::note::NoteSignature;
 use bulla_store::Store;
@@ -48,7 +49,8 @@ fn converse(
         let answer = post(&address, body.as_bytes()).map_err(Refusal::passing)?;
         match answer.status {
             200 => {
-                let cosigned = cosignature(&answer, witness, job, clock)?;
+                let now = u64::try_from(clock.now().div_euclid(1_000_000_000)).unwrap_or(0);
+                let cosigned = cosignature(&answer, &witness.key, &job.text, now)?;
                 *known = Some(size);
                 return Ok(cosigned);
             }
@@ -68,12 +70,12 @@ fn converse(
                     });
                 }
                 if has == old {
-                    return Err(Refusal::other_tree(format!(
-                        "it has cosigned another tree of {has} frames: the log's key has signed two histories"
-                    )));
+                    // So version 1.0.0 of tlog-witness has it; since 1.1.0 it is 422.
+                    return Err(Refusal::other_tree(another_of_that_size(has)));
                 }
                 old = has;
             }
+            422 if old == size => return Err(Refusal::other_tree(another_of_that_size(size))),
             422 => {
                 return Err(Refusal::other_tree(format!(
                     "nothing shows it that the log's {size} frames begin with the {old} that it has cosigned: the log's key has signed two \
@@ -96,6 +98,10 @@ fn converse(
     Err(Refusal::passing("it says each time that it has cosigned another tree"))
 }
 
+fn another_of_that_size(size: u64) -> String {
+    format!("it has cosigned another tree of {size} frames: the log's key has signed two histories")
+}
+
 /// The body of C2SP tlog-witness's `add-checkpoint`.
 fn request(old: u64, proof: &[Hash], note: &str) -> String {
     let mut body = format!("old {old}\n");
@@ -106,24 +112,18 @@ fn request(old: u64, proof: &[Hash], note: &str) -> String {
     body + "\n" + note
 }
 
-/// The cosignature in an answer, verified: of lines of other keys there may be any.
-fn cosignature(
-    answer: &Answer,
-    witness: &AskedWitness,
-    job: &Job,
-    clock: &dyn Clock,
-) -> Result<(String, u64), Refusal> {
+/// The cosignature in an answer, verified: of lines of other keys there may be any. `now` is in seconds since 1970.
+fn cosignature(answer: &Answer, key: &CosignerKey, text: &str, now: u64) -> Result<(String, u64), Refusal> {
     let wrong =
         |what: &dyn std::fmt::Display| Refusal::passing(format!("what it answers is no cosignature: {what}"));
     let lines = std::str::from_utf8(&answer.body).map_err(|_| wrong(&"it is not UTF-8"))?;
     let lines = NoteSignature::parse_lines(lines).map_err(|error| wrong(&error))?;
-    let mut of_key = lines.iter().filter(|line| witness.key.is_of(line));
+    let mut of_key = lines.iter().filter(|line| key.is_of(line));
     let line = of_key.next().ok_or_else(|| wrong(&"it is of another key than [log] names"))?;
     if of_key.next().is_some() {
         return Err(wrong(&"there are several of its key"));
     }
-    let time = witness.key.verify_signature(&job.text, line).map_err(|error| wrong(&error))?.timestamp;
-    let now = u64::try_from(clock.now().div_euclid(1_000_000_000)).unwrap_or(0);
+    let time = key.verify_signature(text, line).map_err(|error| wrong(&error))?.timestamp;
     if now.abs_diff(time) > CLOCKS {
         return Err(wrong(&format_args!(
             "its time differs from this host's clock by {} s: it is an old one, or one of the two clocks is wrong",
@@ -146,4 +146,23 @@ fn said(answer: &Answer) -> String {
     let line: String =
         text.lines().next().unwrap_or_default().chars().take(200).flat_map(char::escape_debug).collect();
     if line.is_empty() { line } else { format!(": {line}") }
+}
+
+/// For fuzzing: that of an answer nothing is believed but a cosignature of the witness, of the checkpoint and of now; or one size.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn check_answer(bytes: &[u8]) {
+    const KEY: &str = "witness.example+e6557821+BBOY9ixtGkV8UbpqS189vS9p/KkyFiGNyJl+QWvRfZPK";
+    const TEXT: &str = "example.com/log\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n";
+    const NOW: u64 = 1_700_000_000;
+    let key: CosignerKey = KEY.parse().expect("it is one");
+    let answer = Answer { status: 200, content_type: None, body: bytes.to_vec() };
+    if let Ok((line, time)) = cosignature(&answer, &key, TEXT, NOW) {
+        let note = format!("{TEXT}\n{line}");
+        let note = bulla_proof::SignedNote::parse(note.as_bytes()).expect("it is a line of a note");
+        assert!(key.verify(&note).is_ok_and(|of| of.timestamp == time) && time.abs_diff(NOW) <= CLOCKS);
+    }
+    if let Some(size) = size_of(&answer) {
+        assert_eq!(format!("{size}\n").as_bytes(), bytes, "a size has one spelling");
+    }
+    assert!(said(&answer).chars().all(|shown| !shown.is_control()), "what is shown stays in its line");
 }

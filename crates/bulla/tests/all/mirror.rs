@@ -1,6 +1,7 @@
 //! A mirror verifies at every instant, wherever it is stopped; it takes up what the log's key has signed, and nothing else; it never goes
 //! back, and never to another history.
 
+mod beside;
 mod crash;
 mod places;
 mod source;
@@ -8,7 +9,9 @@ mod wire;
 
 use crate::erase::world::copy_into;
 use crate::pin::violations;
+use crate::policy::{cosign, witness};
 use bulla::mirror::{Mirror, Shipped};
+use bulla::policy::Policy;
 use bulla::store::{FileSystem, Store};
 use bulla::{Configure, Entry, ErrorKind, Init, Log, Options, Report, VerifierKey, Verify, default_keys};
 use std::fs;
@@ -22,15 +25,43 @@ pub(crate) struct Source {
     place: TempDir,
     pub(crate) directory: PathBuf,
     pub(crate) key: VerifierKey,
+    /// What the log asks of witnesses.
+    policy: Option<Policy>,
 }
 
 impl Source {
     pub(crate) fn new() -> Source {
+        Source::made(Init::default(), None)
+    }
+
+    /// One that asks two witnesses, both of which have to cosign. Nobody is where it asks: see [`Source::cosign`].
+    pub(crate) fn asking() -> Source {
+        let lines = [1, 2].map(|seed| format!("witness W{seed} {} http://127.0.0.1:1\n", witness(seed).1));
+        let text = format!("{}group G all W1 W2\nquorum G\n", lines.concat());
+        Source::made(Init::default().witness_policy(&text), Some(text.parse().unwrap()))
+    }
+
+    fn made(init: Init, policy: Option<Policy>) -> Source {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("audit");
-        let init = Init::default().origin("example.com/audit");
-        let key = init.create(&directory).unwrap().verifier_key;
-        Source { place, directory, key }
+        let key = init.origin("example.com/audit").create(&directory).unwrap().verifier_key;
+        Source { place, directory, key, policy }
+    }
+
+    /// Has both witnesses have cosigned the checkpoint, as the log's writer keeps that; in `checkpoint` too where `published`.
+    pub(crate) fn cosign(&self, published: bool) {
+        let bare = fs::read_to_string(self.directory.join("checkpoint")).unwrap();
+        let cosigned = self.directory.join("cosigned");
+        fs::create_dir_all(&cosigned).unwrap();
+        for seed in [1, 2] {
+            let name = format!("{:08x}", witness(seed).1.key_id());
+            fs::write(cosigned.join(name), cosign(&bare, &[seed])).unwrap();
+        }
+        let all = cosign(&bare, &[1, 2]);
+        fs::write(self.directory.join("checkpoint.witnessed"), &all).unwrap();
+        if published {
+            fs::write(self.directory.join("checkpoint"), &all).unwrap();
+        }
     }
 
     fn options() -> Options {
@@ -74,16 +105,35 @@ impl Source {
     /// A log with all that a mirror may meet: several segments and epochs, one that begins with a copy, bytes that count for nothing,
     /// a changed `[log]`, and a tree of more than one tile.
     pub(crate) fn eventful() -> (Source, PathBuf) {
-        let mut source = Source::new();
-        source.append(5);
-        source.crash_and_recover();
-        source.append(220);
-        let earlier = source.copied("earlier");
+        Source::new().become_eventful()
+    }
+
+    /// The same of a log whose witnesses have cosigned the checkpoint of the earlier time, which says so itself and has no other file of it,
+    /// and one between that and the newest.
+    pub(crate) fn witnessed() -> (Source, PathBuf) {
+        Source::asking().become_eventful()
+    }
+
+    fn become_eventful(mut self) -> (Source, PathBuf) {
+        self.append(5);
+        self.crash_and_recover();
+        self.append(220);
+        if self.policy.is_some() {
+            self.cosign(true);
+        }
+        let earlier = self.copied("earlier");
+        if self.policy.is_some() {
+            fs::remove_file(earlier.join("checkpoint.witnessed")).unwrap();
+            fs::remove_dir_all(earlier.join("cosigned")).unwrap();
+        }
         let hour = Some(Duration::from_secs(3600));
-        Configure::default().heartbeat(hour).unwrap().apply(&source.directory).unwrap();
-        source.append(20);
-        source.crash_and_recover_again();
-        (source, earlier)
+        Configure::default().heartbeat(hour).unwrap().apply(&self.directory).unwrap();
+        self.append(20);
+        if self.policy.is_some() {
+            self.cosign(false);
+        }
+        self.crash_and_recover_again();
+        (self, earlier)
     }
 
     fn crash_and_recover_again(&mut self) {
@@ -130,9 +180,9 @@ pub(crate) fn is_sound(report: &Report, what: &str) {
     assert!(report.ok && report.anchored, "{what}: {:?}", report.findings);
 }
 
-/// That two directories have the same checkpoint and configuration.
+/// That two directories have the same checkpoint and configuration, and the same head in COSE.
 fn are_of_one_time(one: &Path, other: &Path) {
-    for name in ["checkpoint", "bulla.toml"] {
+    for name in ["checkpoint", "bulla.toml", "checkpoint.cose"] {
         assert_eq!(fs::read(one.join(name)).unwrap(), fs::read(other.join(name)).unwrap(), "{name}");
     }
 }
@@ -226,7 +276,7 @@ fn keys_vault_and_index_stay_where_they_are() {
         .map(|item| item.unwrap().file_name().into_string().unwrap())
         .collect::<Vec<_>>();
     names.sort();
-    assert_eq!(names, ["LOCK", "bulla.toml", "checkpoint", "segments", "tile"]);
+    assert_eq!(names, ["LOCK", "bulla.toml", "checkpoint", "checkpoint.cose", "segments", "tile"]);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "nothing is written beside it");
 }
 

@@ -60,13 +60,13 @@ fn append(log: &Log, entries: u64) {
     log.flush().unwrap();
 }
 
-fn witness(seed: u8) -> (SigningKey, CosignerKey) {
+pub(crate) fn witness(seed: u8) -> (SigningKey, CosignerKey) {
     let secret = SigningKey::from_bytes(&[seed; 32]);
     let key = CosignerKey::ed25519(format!("w{seed}.example"), secret.verifying_key().to_bytes()).unwrap();
     (secret, key)
 }
 
-fn cosign(note: &str, seeds: &[u8]) -> String {
+pub(crate) fn cosign(note: &str, seeds: &[u8]) -> String {
     let mut note = note.to_owned();
     for seed in seeds {
         let (secret, key) = witness(*seed);
@@ -178,6 +178,82 @@ fn another_history_than_the_one_that_was_witnessed_is_found() {
     copy(&earlier, &world.directory);
     fs::write(world.path(KEPT), &kept).unwrap();
     assert_eq!(violations(&world.verify(&world.policy())), [FindingKind::WitnessMismatch]);
+    // With what its checkpoint was cosigned with then, too.
+    fs::write(world.path("checkpoint"), world.cosigned(&[1, 2])).unwrap();
+    assert_eq!(violations(&world.verify(&world.policy())), [FindingKind::WitnessMismatch]);
+    fs::remove_file(world.path(KEPT)).unwrap();
+    assert!(world.verify(&world.policy()).ok);
+}
+
+/// Whoever puts log and keys back to an earlier time, and leaves what was witnessed since, has a log that nobody can open for writing.
+#[test]
+fn a_log_that_does_not_go_on_from_what_was_witnessed_is_not_opened_for_writing() {
+    let world = World::new();
+    world.append(2);
+    let (earlier, of_keys) = (world.place.path().join("earlier"), world.place.path().join("earlier.keys"));
+    let keys = bulla::default_keys(&world.directory);
+    copy(&world.directory, &earlier);
+    copy(&keys, &of_keys);
+    let put_back = || {
+        fs::remove_dir_all(&world.directory).unwrap();
+        fs::remove_dir_all(&keys).unwrap();
+        copy(&earlier, &world.directory);
+        copy(&of_keys, &keys);
+    };
+    let open = || Log::open(&world.directory, Options::default()).map(|log| log.close().unwrap());
+    let refused = |why: &str| {
+        let error = open().unwrap_err();
+        assert_eq!(error.kind(), bulla::ErrorKind::Tampered, "{error}");
+        assert!(error.to_string().contains(KEPT) && error.to_string().contains(why), "{error}");
+    };
+    world.append(3);
+    let kept = world.cosigned(&[1, 2]);
+    fs::write(world.path(KEPT), &kept).unwrap();
+    open().unwrap();
+
+    put_back();
+    fs::write(world.path(KEPT), &kept).unwrap();
+    refused("an older copy of the log was put in its place");
+    // That the log's key has signed it is what counts; who cosigned it, nobody has to know here.
+    fs::write(world.path(KEPT), kept.replace("w2.example", "w3.example")).unwrap();
+    refused("an older copy of the log was put in its place");
+    // What that key has not signed says nothing.
+    for other in [&kept.replace("\u{2014} example.com/audit", "\u{2014} example.com/other"), "no note", ""] {
+        put_back();
+        fs::write(world.path(KEPT), other).unwrap();
+        open().unwrap();
+    }
+
+    // A second history that is longer by now.
+    put_back();
+    world.append(9);
+    open().unwrap();
+    fs::write(world.path(KEPT), &kept).unwrap();
+    refused("the log was rewritten since, or has a second history");
+    assert!(
+        fs::read_to_string(world.path(KEPT)).unwrap() == kept,
+        "nothing is written to a log that is refused"
+    );
+}
+
+/// What a writer that was killed has not signed counts, too: it was witnessed before.
+#[test]
+fn frames_that_are_adopted_are_compared_with_what_was_witnessed() {
+    let world = World::new();
+    world.append(2);
+    let keys = bulla::default_keys(&world.directory);
+    let earlier = ["checkpoint", "seal.state"]
+        .map(|name| fs::read(world.path(name)).or_else(|_| fs::read(keys.join(name))).unwrap());
+    world.append(3);
+    let kept = world.cosigned(&[1, 2]);
+    fs::write(world.path(KEPT), &kept).unwrap();
+    fs::write(world.path("checkpoint"), &earlier[0]).unwrap();
+    fs::write(keys.join("seal.state"), &earlier[1]).unwrap();
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    assert!(log.recovery().frames > 0);
+    log.close().unwrap();
+    let report = world.verify(&world.policy());
+    assert!(report.ok, "{:?}", report.findings);
 }
 
 #[test]

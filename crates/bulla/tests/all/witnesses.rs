@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A witness that serves, until it is dropped.
-struct Serving {
+pub(crate) struct Serving {
     stop: Stop,
     server: Option<JoinHandle<std::io::Result<()>>>,
 }
@@ -34,20 +34,20 @@ impl Drop for Serving {
 }
 
 /// What a witness lies in.
-struct Witnessing {
+pub(crate) struct Witnessing {
     state: Arc<Memory>,
     keys: Arc<Memory>,
-    key: CosignerKey,
+    pub(crate) key: CosignerKey,
 }
 
 impl Witnessing {
-    fn begin(name: &str, algorithm: CosignatureAlgorithm) -> Self {
+    pub(crate) fn begin(name: &str, algorithm: CosignatureAlgorithm) -> Self {
         let (state, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
         let key = Witness::begin(name, algorithm, &*state, &*keys, &SystemRandom).unwrap();
         Witnessing { state, keys, key }
     }
 
-    fn serve(&self, logs: &[&VerifierKey], address: SocketAddr) -> Serving {
+    pub(crate) fn serve(&self, logs: &[&VerifierKey], address: SocketAddr) -> Serving {
         let tell: Tell = Arc::new(|_: &str| {});
         let logs = logs.iter().map(|key| LogKey::from((*key).clone())).collect();
         let stores = (self.state.clone() as Arc<dyn bulla_store::Store>, self.keys.clone() as _);
@@ -59,11 +59,11 @@ impl Witnessing {
 }
 
 /// An address of this machine at which nobody listens.
-fn free() -> SocketAddr {
+pub(crate) fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-fn policy(witnesses: &[(&str, &CosignerKey, SocketAddr)], quorum: &str) -> String {
+pub(crate) fn policy(witnesses: &[(&str, &CosignerKey, SocketAddr)], quorum: &str) -> String {
     let line = |(name, key, address): &(&str, &CosignerKey, SocketAddr)| {
         format!("witness {name} {key} http://{address}\n")
     };
@@ -72,7 +72,7 @@ fn policy(witnesses: &[(&str, &CosignerKey, SocketAddr)], quorum: &str) -> Strin
 }
 
 /// Makes a log in `place` that asks these witnesses, and returns its key.
-fn init(place: &Path, policy: &str) -> VerifierKey {
+pub(crate) fn init(place: &Path, policy: &str) -> VerifierKey {
     Init::default()
         .origin("example.com/log")
         .erasure(false)
@@ -255,10 +255,6 @@ fn what_is_no_cosignature_is_not_kept() {
     let seeded =
         |seed: u8| WitnessKey::from_seed("w.example/1", CosignatureAlgorithm::Ed25519, &[seed; 32]).unwrap();
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    let text_of = |body: &str| {
-        let note = body.split_once("\n\n").unwrap().1;
-        note[..=note.find("\n\n").unwrap()].to_owned()
-    };
     type Answer = Box<dyn Fn(&str) -> String + Send + Sync>;
     let cases: Vec<(&str, Answer)> = vec![
         (
@@ -299,6 +295,9 @@ fn what_is_no_cosignature_is_not_kept() {
         ("409, and not with the size", Box::new(|_| response(409, "many\n"))),
         ("the log was put back to an earlier time", Box::new(|_| response(409, "1000000\n"))),
         ("nothing shows it", Box::new(|_| response(422, ""))),
+        // As versions 1.1.0 and 1.0.0 of tlog-witness have it.
+        ("the log's key has signed two histories", Box::new(|body| another_of_that_size(body, 422))),
+        ("the log's key has signed two histories", Box::new(|body| another_of_that_size(body, 409))),
         (
             "says each time",
             Box::new(|body| {
@@ -322,6 +321,19 @@ fn what_is_no_cosignature_is_not_kept() {
         let note = std::fs::read_to_string(place.join("checkpoint")).unwrap();
         assert!(!note.contains("w.example"), "{why}: {note}");
     }
+}
+
+/// The text of the checkpoint in a request.
+fn text_of(body: &str) -> String {
+    let note = body.split_once("\n\n").unwrap().1;
+    note[..=note.find("\n\n").unwrap()].to_owned()
+}
+
+/// Answers as a witness does that has seen another tree of the size that it is asked for: `status` once the old size is that one.
+fn another_of_that_size(body: &str, status: u16) -> String {
+    let size = text_of(body).lines().nth(1).unwrap().to_owned();
+    let old = body.lines().next().unwrap().strip_prefix("old ").unwrap();
+    response(if old == size { status } else { 409 }, &format!("{size}\n"))
 }
 
 #[test]

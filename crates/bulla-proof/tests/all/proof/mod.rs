@@ -5,6 +5,7 @@ mod build;
 mod damage;
 mod groups;
 mod hostile;
+mod receipt_vectors;
 mod receipts;
 mod second_reader;
 mod vectors;

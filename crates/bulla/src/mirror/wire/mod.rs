@@ -7,7 +7,8 @@
 //!
 //! Invariants:
 //! - the length of a message is looked at before it is read; both sides hold a message and a piece of a file in memory, no more;
-//! - one request is under way at a time;
+//! - one request is under way at a time, but for pieces of a file that is read from one end to the other: of these there are several, whose
+//!   answers come in the order in which they were asked for;
 //! - what is wrong with the line, or the other side, is `Unavailable`, and never that a file is missing or damaged.
 
 mod message;

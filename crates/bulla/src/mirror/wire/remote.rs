@@ -4,6 +4,7 @@ use super::message::{Answer, MOST_READ, Request, VERSION};
 use crate::mirror::Shipped;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, Item, Lock, Result, Store, StoreFile};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,20 +26,95 @@ struct Line {
     broken: bool,
     /// What the log was when it was waited for last.
     known: Hash,
+    ahead: Ahead,
+}
+
+/// So many pieces of a file are under way at most.
+const MOST_AHEAD: usize = 8;
+
+/// Pieces of a file that were asked for, and have not come yet, one behind the other.
+#[derive(Default)]
+struct Ahead {
+    path: String,
+    /// Where each begins, and how many bytes of it were asked for.
+    pieces: VecDeque<(u64, usize)>,
+    /// Where a read begins that goes on behind all that was asked for.
+    next: u64,
+    /// How many may be asked for at once. It doubles with each read that goes on where the one before ended: so no more comes in vain than was
+    /// wanted before.
+    window: usize,
+}
+
+impl Ahead {
+    /// Whether a read of the file from `offset` on goes on where the one before it ended.
+    fn goes_on(&self, path: &str, offset: u64) -> bool {
+        self.path == path && self.pieces.front().map_or(self.next, |(at, _)| *at) == offset
+    }
 }
 
 impl Line {
-    fn ask(&mut self, request: &Request) -> io::Result<Answer> {
-        if self.broken {
-            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the connection has failed"));
-        }
-        self.broken = true;
-        request.write(&mut self.output)?;
-        let answer = Answer::read(&mut self.input)?;
-        self.broken = false;
-        match answer {
+    fn send(&mut self, request: &Request) -> io::Result<()> {
+        self.require_sound()?;
+        let sent = request.write(&mut self.output);
+        self.broken = sent.is_err();
+        sent
+    }
+
+    /// The answer to the first request that has none yet.
+    fn answer(&mut self) -> io::Result<Answer> {
+        self.require_sound()?;
+        let answer = Answer::read(&mut self.input);
+        self.broken = answer.is_err();
+        match answer? {
             Answer::Failed { kind, message } => Err(io::Error::new(kind, message)),
             answer => Ok(answer),
+        }
+    }
+
+    fn require_sound(&self) -> io::Result<()> {
+        match self.broken {
+            true => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the connection has failed")),
+            false => Ok(()),
+        }
+    }
+
+    fn ask(&mut self, request: &Request) -> io::Result<Answer> {
+        self.pass_over_ahead()?;
+        self.send(request)?;
+        self.answer()
+    }
+
+    /// Takes the answers to what was asked for ahead, which nobody wants any more.
+    fn pass_over_ahead(&mut self) -> io::Result<()> {
+        while self.ahead.pieces.pop_front().is_some() {
+            // That a piece is not to be had is nothing to whoever asks for something else.
+            self.answer().map(drop).or_else(|error| if self.broken { Err(error) } else { Ok(()) })?;
+        }
+        Ok(())
+    }
+
+    /// Up to `count` bytes of a file that has `length`, from `offset` on; and asks for what follows them while they are on their way, where the
+    /// file is read from one end to the other.
+    fn read(&mut self, path: &str, length: u64, offset: u64, count: usize) -> io::Result<Vec<u8>> {
+        if self.ahead.goes_on(path, offset) && self.ahead.pieces.front().is_none_or(|piece| piece.1 == count)
+        {
+            self.ahead.window = (self.ahead.window * 2).min(MOST_AHEAD);
+        } else {
+            self.pass_over_ahead()?;
+            self.ahead = Ahead { path: path.to_owned(), pieces: VecDeque::new(), next: offset, window: 1 };
+        }
+        while self.ahead.pieces.len() < self.ahead.window && self.ahead.next < length {
+            let left = usize::try_from(length - self.ahead.next).unwrap_or(usize::MAX);
+            let piece = if self.ahead.pieces.is_empty() { count } else { MOST_READ.min(left) };
+            let (offset, count) = (self.ahead.next, u32::try_from(piece).unwrap_or(u32::MAX));
+            self.send(&Request::Read { offset, count, path: path.to_owned() })?;
+            self.ahead.pieces.push_back((offset, piece));
+            self.ahead.next += piece as u64;
+        }
+        self.ahead.pieces.pop_front();
+        match self.answer()? {
+            Answer::Bytes(bytes) if bytes.len() <= count => Ok(bytes),
+            _ => self.unasked(),
         }
     }
 
@@ -58,7 +134,7 @@ impl Remote {
         let hello = Answer::read(&mut input).map_err(|error| Error::io("hearing from the sender", error))?;
         match hello {
             Answer::Hello { version: VERSION, once, key } => {
-                let line = Line { input, output, broken: false, known: Hash::ZERO };
+                let line = Line { input, output, broken: false, known: Hash::ZERO, ahead: Ahead::default() };
                 Ok(Remote { line: Arc::new(Mutex::new(line)), once, key: key.into() })
             }
             Answer::Hello { version, .. } => Err(Error::unavailable(format!(
@@ -202,19 +278,9 @@ impl StoreFile for RemoteFile {
         }
         let left = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
         let count = buffer.len().min(MOST_READ).min(left);
-        let mut line = self.remote.line();
-        let asked = Request::Read {
-            offset,
-            count: u32::try_from(count).unwrap_or(u32::MAX),
-            path: self.path.clone(),
-        };
-        match line.ask(&asked)? {
-            Answer::Bytes(bytes) if bytes.len() <= count => {
-                buffer[..bytes.len()].copy_from_slice(&bytes);
-                Ok(bytes.len())
-            }
-            _ => line.unasked(),
-        }
+        let bytes = self.remote.line().read(&self.path, self.length, offset, count)?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
     }
 
     fn write_at(&self, _: &mut [IoSlice<'_>], _: u64) -> io::Result<()> {
@@ -227,5 +293,96 @@ impl StoreFile for RemoteFile {
 
     fn set_length(&self, _: u64) -> io::Result<()> {
         read_only()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    const MIB: u64 = 1 << 20;
+    /// Of every file: its last piece is a short one.
+    const LENGTH: u64 = 20 * MIB - 5;
+    /// A receiver that asks for less than is waited for would wait for ever.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// The byte of every file at `offset`.
+    fn byte(offset: u64) -> u8 {
+        u8::try_from(offset / 1000 % 251).unwrap()
+    }
+
+    fn answer(stream: &mut UnixStream, request: &Request) {
+        let answer = match request {
+            Request::Open { .. } => Answer::Opened { length: LENGTH, first: Vec::new() },
+            Request::Read { offset, count, .. } => {
+                Answer::Bytes((*offset..offset + u64::from(*count)).map(byte).collect())
+            }
+            request => panic!("{request:?}"),
+        };
+        answer.write(stream).unwrap();
+    }
+
+    /// A receiver, and a sender that does `serve`.
+    fn line(serve: impl FnOnce(UnixStream) + Send + 'static) -> (Remote, std::thread::JoinHandle<()>) {
+        let (mut sender, receiver) = UnixStream::pair().unwrap();
+        sender.set_read_timeout(Some(PATIENCE)).unwrap();
+        let serving = std::thread::spawn(move || {
+            Answer::Hello { version: VERSION, once: true, key: String::new() }.write(&mut sender).unwrap();
+            serve(sender);
+        });
+        let input = Box::new(receiver.try_clone().unwrap());
+        (Remote::connect(input, Box::new(receiver)).unwrap(), serving)
+    }
+
+    fn read(file: &dyn StoreFile, offset: u64) {
+        let mut bytes = vec![0; 1 << 20];
+        assert_eq!(file.read_at(&mut bytes, offset).unwrap() as u64, MIB.min(LENGTH - offset));
+        let mut left = bytes.iter().zip(offset..LENGTH);
+        assert!(left.all(|(found, at)| *found == byte(at)), "from {offset} on");
+    }
+
+    #[test]
+    fn a_file_that_is_read_from_one_end_is_asked_for_ahead() {
+        let (remote, serving) = line(|mut stream| {
+            let mut waiting = VecDeque::from([Request::read(&mut stream).unwrap()]);
+            // The file, and one, two, four and eight pieces of it before the first of them is answered.
+            let mut answered = 0;
+            let mut out = stream.try_clone().unwrap();
+            for under_way in [1, 1, 2, 4].into_iter().chain([8; 10]) {
+                while waiting.len() < under_way {
+                    waiting.push_back(Request::read(&mut stream).unwrap());
+                }
+                answer(&mut out, &waiting.pop_front().unwrap());
+                answered += 1;
+            }
+            assert_eq!((answered, waiting.len()), (14, 7));
+            waiting.iter().for_each(|request| answer(&mut out, request));
+        });
+        let file = remote.open("segments/00000000000000000000.seg").unwrap();
+        (0..20).for_each(|piece| read(&*file, piece * MIB));
+        drop((file, remote));
+        serving.join().unwrap();
+    }
+
+    #[test]
+    fn what_was_asked_for_ahead_is_passed_over_where_something_else_is_wanted() {
+        let (remote, serving) = line(|mut stream| {
+            while let Ok(request) = Request::read(&mut stream) {
+                answer(&mut stream, &request);
+            }
+        });
+        let file = remote.open("segments/00000000000000000000.seg").unwrap();
+        for offset in [0, 1, 2, 3, 9, 10, 11, 2, 19] {
+            read(&*file, offset * MIB + 5);
+        }
+        let other = remote.open("segments/00000000000000000007.seg").unwrap();
+        read(&*other, 7);
+        read(&*file, 8);
+        let mut short = [0; 10];
+        other.read_at(&mut short, 30).unwrap();
+        assert_eq!(short, [byte(30); 10]);
+        drop((file, other, remote));
+        serving.join().unwrap();
     }
 }

@@ -1,12 +1,12 @@
 //! The source's side of the line.
 
 use super::message::{Answer, FIRST, MOST_READ, Request, VERSION};
-use crate::format::config::{self, arriving};
+use crate::format::config::{self, MOST_WITNESSES, arriving};
 use crate::format::files;
 use crate::format::segment::{DIRECTORY, SegmentName};
 use crate::mirror::Shipped;
 use bulla_proof::checkpoint::VerifierKey;
-use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::hash::{Hash, Sha256};
 use bulla_proof::tile;
 use bulla_store::{Error, Result, Store, StoreFile};
 use std::io::{self, Read, Write};
@@ -82,9 +82,13 @@ fn ended(error: io::Error) -> io::Result<()> {
 /// Whether a path is one of what a mirror has.
 fn is_of_log(path: &str) -> bool {
     let of_segment = || path.strip_prefix(DIRECTORY)?.strip_prefix('/').and_then(SegmentName::parse);
-    [config::FILE, arriving::NEXT, files::CHECKPOINT].contains(&path)
+    let of_witness =
+        || path.strip_prefix(files::COSIGNED)?.strip_prefix('/').filter(|it| files::is_cosigned_name(it));
+    let whole = [config::FILE, arriving::NEXT, files::CHECKPOINT, files::COSE_CHECKPOINT, files::WITNESSED];
+    whole.contains(&path)
         || tile::parse_path(path).is_some()
         || of_segment().is_some()
+        || of_witness().is_some()
 }
 
 fn not_given(path: &str) -> io::Error {
@@ -121,11 +125,23 @@ fn read(
     Ok(Answer::Bytes(bytes))
 }
 
-/// What tells one state of a log from another: its checkpoint and its configuration, as far as they can be read.
+/// What tells one state of a log from another: its checkpoint, what lies beside it, and its configuration, as far as they can be read.
 fn digest(source: &dyn Store) -> Hash {
-    let content = |path| bulla_store::read_small(source, path, 1 << 20).unwrap_or_default();
-    let (note, text) = (content(files::CHECKPOINT), content(config::FILE));
-    sha256(&[&(note.len() as u64).to_le_bytes(), &note, &text])
+    let mut paths = [files::CHECKPOINT, config::FILE, files::COSE_CHECKPOINT, files::WITNESSED]
+        .map(str::to_owned)
+        .to_vec();
+    let cosigned = source.list(files::COSIGNED).unwrap_or_default().into_iter();
+    let mut cosigned =
+        cosigned.map(|item| item.name).filter(|name| files::is_cosigned_name(name)).collect::<Vec<_>>();
+    cosigned.sort_unstable();
+    paths.extend(cosigned.iter().take(MOST_WITNESSES).map(|name| format!("{}/{name}", files::COSIGNED)));
+    let mut hasher = Sha256::new();
+    for path in paths {
+        let content = bulla_store::read_small(source, &path, 1 << 20).unwrap_or_default();
+        hasher.update(&(content.len() as u64).to_le_bytes());
+        hasher.update(&content);
+    }
+    hasher.finish()
 }
 
 fn wait(source: &dyn Store, known: Hash, time: Duration, pause: &mut dyn FnMut(Duration) -> bool) -> Hash {
@@ -153,6 +169,9 @@ mod tests {
             "bulla.toml",
             "bulla.toml.next",
             "checkpoint",
+            "checkpoint.cose",
+            "checkpoint.witnessed",
+            "cosigned/0a1b2c3d",
             "tile/0/000",
             "tile/entries/000.p/7",
             "segments/00000000000000000000.seg",
@@ -171,6 +190,11 @@ mod tests {
             "/etc/passwd",
             "tile/../bulla.toml",
             "checkpoint/",
+            "cosigned",
+            "cosigned/",
+            "cosigned/0A1B2C3D",
+            "cosigned/../../key",
+            "checkpoint.cose.tmp",
         ] {
             assert!(!is_of_log(path), "{path}");
         }

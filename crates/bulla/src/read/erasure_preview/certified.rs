@@ -2,6 +2,7 @@
 
 use crate::format::event::Event;
 use crate::read::reader::Reader;
+use bulla_proof::Policy;
 use bulla_proof::hash::Hash;
 use bulla_proof::note::SignedNote;
 use bulla_proof::order::Order;
@@ -48,8 +49,8 @@ impl Reader {
             Error::new(ErrorKind::Refused, format!("it is no certificate of an erasure of this log: {why}"))
         };
         let proof = EventProof::parse(certificate).map_err(|error| refused(error.to_string()))?;
-        let key = self.given.trust.key.as_ref().unwrap_or(&self.config.verifier_key);
-        let checked = proof.verify(Some(key)).map_err(|error| refused(error.to_string()))?;
+        let key = self.given.trust.key.clone().unwrap_or_else(|| self.config.verifier_key.clone().into());
+        let checked = proof.verify_by(&Policy::of_log(key)).map_err(|error| refused(error.to_string()))?;
         let (commitment, before) = (checked.commitment(), checked.before().collect());
         let event = Event::decode(checked.event()).map_err(|error| refused(error.to_string()))?;
         let Event::Erased { numbers, carried_out, order, .. } = event else {

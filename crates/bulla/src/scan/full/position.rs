@@ -3,6 +3,7 @@
 use super::{Open, Position, Scan};
 use crate::format::frame::{self, Head};
 use crate::scan::cursor::Cursor;
+use crate::scan::finding::Finding;
 use crate::scan::stored_tree::{self, Encoded};
 use crate::scan::unreferenced::Unreferenced;
 use bulla_proof::commitment::Commitment;
@@ -104,6 +105,19 @@ impl Scan<'_> {
             let (name, from) = (open.cursor.name, open.cursor.offset);
             self.unreferenced.extend(passed.map(|length| Unreferenced { name, offset: from, length }));
             open.cursor.offset = offset;
+        }
+    }
+
+    /// Tells that the frame that was passed last is shorter than it says, where the next one begins at `offset`, within it. Of its body
+    /// the digest tells that; of its seal nothing else does whoever has no key for it.
+    pub(super) fn tell_overlap(&mut self, offset: u64) {
+        let end = self.open.as_ref().map_or(0, |open| open.cursor.offset);
+        let Some(missing) = end.checked_sub(offset).filter(|&missing| missing > 0) else { return };
+        if let Some(last) = self.last.as_mut().filter(|last| !last.told) {
+            last.told = true;
+            let detail = format!("the next frame begins {missing} bytes before its end: they are missing");
+            let finding = Finding { detail, ..last.finding.clone() };
+            self.add(finding);
         }
     }
 

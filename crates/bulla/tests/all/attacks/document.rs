@@ -1,9 +1,10 @@
 //! The table of attacks in docs/threat-model.md is made of the one here: `BULLA_WRITE_ATTACKS=1` writes it anew.
 
-use super::{Attack, Controls, Level, Writer, attacks};
+use super::{Attack, Level, Writer, attacks};
 use crate::attacks::scene::State;
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Mutex;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/threat-model.md");
 const HEAD: &str = "| What is changed | By whom | Public | `--key` | `--seal-key` | and `seal.state` | `--pin` | `--identity` | Writer | Else |\n|---|---|---|---|---|---|---|---|---|---|\n";
@@ -11,9 +12,14 @@ const HEAD: &str = "| What is changed | By whom | Public | `--key` | `--seal-key
 /// What a level finds, by kinds; nothing where it finds what the one below does.
 fn cell(attack: &Attack, level: Level) -> String {
     let found = attack.found_at(level);
-    if level.below().is_some_and(|below| attack.found_at(below) == found) {
-        return String::new();
+    match level.below().is_some_and(|below| attack.found_at(below) == found) {
+        true => String::new(),
+        false => kinds(found),
     }
+}
+
+/// What is found, by kinds.
+pub(super) fn kinds(found: &[&str]) -> String {
     let mut kinds = Vec::new();
     for found in found {
         let kind = match (found.strip_prefix("told: "), found.strip_prefix("error: ")) {
@@ -41,11 +47,7 @@ fn writer(attack: &Attack) -> String {
 }
 
 fn row(attack: &Attack) -> String {
-    let by = match attack.controls {
-        Controls::Storage => "storage",
-        Controls::Keys => "keys",
-        Controls::Both => "both",
-    };
+    let by = attack.controls.name();
     let levels = Level::ALL.map(|level| cell(attack, level)).join(" | ");
     format!("| {} | {by} | {levels} | {} | {} |\n", attack.name, writer(attack), attack.elsewhere)
 }
@@ -56,14 +58,21 @@ fn the_document_has_these_attacks_and_what_finds_them() {
     let names = attacks.iter().map(|attack| attack.name).collect::<BTreeSet<_>>();
     assert_eq!(names.len(), attacks.len(), "no two have one name");
     let table = HEAD.to_owned() + &attacks.iter().map(|attack| row(attack)).collect::<String>();
+    compare(HEAD, &table);
+}
+
+/// That the document has a table, which begins with `head`.
+pub(super) fn compare(head: &str, table: &str) {
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _writing = WRITING.lock().unwrap();
     let document = fs::read_to_string(DOCUMENT).unwrap();
-    let begins = document.find(HEAD.split('\n').next().unwrap()).expect("the document has the table");
+    let begins = document.find(head.split('\n').next().unwrap()).expect("the document has the table");
     let ends = begins + document[begins..].find("\n\n").unwrap() + 1;
     if std::env::var_os("BULLA_WRITE_ATTACKS").is_some() {
-        fs::write(DOCUMENT, [&document[..begins], &table, &document[ends..]].concat()).unwrap();
+        fs::write(DOCUMENT, [&document[..begins], table, &document[ends..]].concat()).unwrap();
         return;
     }
-    assert_eq!(document[begins..ends], table, "run this test with BULLA_WRITE_ATTACKS=1 to write it anew");
+    assert_eq!(&document[begins..ends], table, "run this test with BULLA_WRITE_ATTACKS=1 to write it anew");
 }
 
 /// What nothing finds is said to be so, with where it shows all the same, or why it does not have to.

@@ -8,6 +8,7 @@ mod keys;
 mod scene;
 mod segments;
 mod tails;
+mod watched;
 
 use bulla::{ErrorKind, Finding, Log, Report, Result, Severity, Verify};
 use scene::{Scene, State, Template};
@@ -22,6 +23,16 @@ enum Controls {
     /// The key directory, or a copy of it from some time on.
     Keys,
     Both,
+}
+
+impl Controls {
+    fn name(self) -> &'static str {
+        match self {
+            Controls::Storage => "storage",
+            Controls::Keys => "keys",
+            Controls::Both => "both",
+        }
+    }
 }
 
 /// What is at hand for a verification.

@@ -274,6 +274,33 @@ fn bytes_added_and_removed_between_frames() {
     }
 }
 
+/// What a frame's digest covers ends where its seal begins: that the seal is not whole has to be seen by whoever has no key for it.
+#[test]
+fn bytes_that_are_missing_of_a_seal_are_a_violation_at_every_level() {
+    for made in [small(), large()] {
+        let layout = Layout::of(&made.image);
+        let frames = layout.frames.iter().filter(|frame| layout.size < 100 || frame.number % 41 == 0);
+        for frame in frames {
+            let content = made.image.get(&path(&frame.segment));
+            let of_surplus = layout.surplus.contains(&(frame.segment.clone(), frame.end()));
+            for (from, to) in [(0, 1), (0, SEAL), (SEAL - 1, SEAL), (SEAL - 8, SEAL), (5, 9)] {
+                let seal = frame.end() - SEAL;
+                let bytes = [&content[..seal + from], &content[seal + to..]].concat();
+                let image = made.image.with(&path(&frame.segment), bytes);
+                // Of what counts for nothing behind a frame bytes come in their place: then the seal is a wrong one, as others are.
+                let levels = if of_surplus { &[Level::SealKey][..] } else { &Level::ALL };
+                for &level in levels {
+                    let report = made.verify(&image, level).unwrap();
+                    let what = format!("bytes {from} to {to} of the seal of frame {}", frame.number);
+                    assert!(!report.ok, "{what} in {}, {level:?}", frame.segment);
+                    let told = report.findings.iter().any(|one| one.frame == Some(frame.number));
+                    assert!(told || frame.copy, "{what}: {:?}", report.findings);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn appended_garbage_and_files_that_do_not_belong() {
     let made = small();

@@ -2,6 +2,7 @@
 
 use super::{Source, files, is_sound};
 use crate::helpers::{in_turn, one_in, strikes};
+use crate::policy::witness;
 use bulla::mirror::Mirror;
 use bulla::store::Store;
 use bulla::{ErrorKind, Verify, default_keys};
@@ -27,6 +28,10 @@ fn verified(source: &Source, machine: &Faults, what: &str) -> Option<u64> {
     match verify.and_then(|verify| verify.key(source.key.clone()).run()) {
         Ok(report) => {
             is_sound(&report, what);
+            // Nor is it less witnessed than it was.
+            let policy = source.policy.clone().unwrap();
+            let verify = Verify::open_store(Arc::new(machine.store(COPY))).unwrap().policy(policy);
+            is_sound(&verify.key(source.key.clone()).run().unwrap(), what);
             Some(report.tree_size)
         }
         Err(error) => {
@@ -61,6 +66,13 @@ fn survives(source: &Source, machine: &Faults, (old, new): (Option<u64>, u64), w
     let seal_key = fs::read_to_string(default_keys(&source.directory).join("seal.key")).unwrap();
     let report = copy.key(source.key.clone()).seal_key(&seal_key).unwrap().strict(true).run().unwrap();
     assert!(report.findings.is_empty(), "{what}: {:?}", report.findings);
+    let cosigned = [1, 2].map(|seed| format!("cosigned/{:08x}", witness(seed).1.key_id()));
+    for name in
+        ["checkpoint.cose", "checkpoint.witnessed"].into_iter().chain(cosigned.iter().map(|name| &name[..]))
+    {
+        let of_source = fs::read(source.directory.join(name)).unwrap();
+        assert_eq!(machine.read(&format!("{COPY}/{name}")), Some(of_source), "{what}: {name}");
+    }
 }
 
 /// A machine that has a mirror of what the log was earlier, or, of a first one, nothing.
@@ -75,7 +87,7 @@ fn before(source: &Source, earlier: Option<&Path>) -> Faults {
 
 /// Every so many operations of a mirror that ships the log to a machine as it was `before`.
 fn each_operation(nth: usize, first: bool, act: impl Fn(&Source, &Faults, u64, &str, (Option<u64>, u64))) {
-    let (source, earlier) = Source::eventful();
+    let (source, earlier) = Source::witnessed();
     let earlier = (!first).then_some(&*earlier);
     let sizes = (earlier.map(|earlier| size(&source, earlier)), size(&source, &source.directory));
     let base = before(&source, earlier);
@@ -86,7 +98,7 @@ fn each_operation(nth: usize, first: bool, act: impl Fn(&Source, &Faults, u64, &
     let last = whole.operations();
     assert!(last - from > 30, "{}", last - from);
     // Beginning and end are what is special: between them frame after frame is written.
-    let special = (from..last).filter(|at| at - from < 12 || last - at < 40).collect::<Vec<_>>();
+    let special = (from..last).filter(|at| at - from < 12 || last - at < 75).collect::<Vec<_>>();
     let between = (from..last).filter(|at| !special.contains(at));
     for at in special.iter().copied().chain(one_in(nth, between)) {
         let line = trace.iter().find(|line| line.split(' ').next() == Some(&at.to_string()));
@@ -122,7 +134,7 @@ fn a_mirror_that_is_stopped_anywhere_verifies_and_is_gone_on_with() {
 
 #[test]
 fn what_was_durable_by_then_is_not_sent_again() {
-    let (source, _) = Source::eventful();
+    let (source, _) = Source::witnessed();
     let base = before(&source, None);
     let writes = |machine: &Faults| {
         let of_segments = |line: &&String| line.contains(" Write ") && line.contains("/segments/");
@@ -167,7 +179,7 @@ fn a_mirror_whose_medium_fails_says_so_and_is_as_it_was() {
 
 #[test]
 fn a_disk_that_is_full_leaves_the_mirror_as_it_was() {
-    let (source, earlier) = Source::eventful();
+    let (source, earlier) = Source::witnessed();
     let sizes = (Some(size(&source, &earlier)), size(&source, &source.directory));
     let machine = before(&source, Some(&earlier));
     let used =

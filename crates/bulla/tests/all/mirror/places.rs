@@ -44,7 +44,8 @@ fn two_mirrors_into_one_directory_and_a_writer_there_keep_each_other_out() {
 #[test]
 fn no_link_at_the_destination_is_followed() {
     let (source, earlier) = Source::eventful();
-    for name in ["segments", "tile", "checkpoint", "bulla.toml", "bulla.toml.next", "LOCK"] {
+    for name in ["segments", "tile", "checkpoint", "checkpoint.cose", "bulla.toml", "bulla.toml.next", "LOCK"]
+    {
         let place = tempfile::tempdir().unwrap();
         let (to, elsewhere) = (place.path().join("copy"), place.path().join("elsewhere"));
         Mirror::open(&earlier, &to, None).unwrap().poll(|_| {}).unwrap();

@@ -96,7 +96,7 @@ fn all(directory: &Path, into: &mut Vec<PathBuf>) {
 
 #[test]
 fn no_damage_of_the_source_reaches_the_mirror() {
-    let (source, earlier) = Source::eventful();
+    let (source, earlier) = Source::witnessed();
     let machine = Faults::new();
     machine.store("").create_directory("").unwrap();
     let ship = |from: &Path, machine: &Faults| {
@@ -126,6 +126,9 @@ fn no_damage_of_the_source_reaches_the_mirror() {
             }
             let verify = Verify::open_store(Arc::new(copy.store("copy"))).unwrap().key(source.key.clone());
             is_sound(&verify.run().unwrap(), &what);
+            let policy = source.policy.clone().unwrap();
+            let verify = Verify::open_store(Arc::new(copy.store("copy"))).unwrap().policy(policy);
+            is_sound(&verify.key(source.key.clone()).run().unwrap(), &what);
         }
         fs::write(&path, &whole).unwrap();
     }

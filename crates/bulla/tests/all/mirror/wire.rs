@@ -2,10 +2,11 @@
 
 use super::{Source, files, is_sound};
 use crate::helpers::in_full;
+use crate::policy::witness;
 use bulla::environment::Environment;
 use bulla::mirror::Shipped;
 use bulla::mirror::wire::{Remote, Sending, receive, serve};
-use bulla::store::Store;
+use bulla::store::{Store, read_small};
 use bulla::{ErrorKind, VerifierKey, Verify};
 use bulla_testkit::Memory;
 use std::io::{self, Read};
@@ -93,7 +94,7 @@ fn verify(source: &Source, to: &Arc<dyn Store>) -> bulla::Result<bulla::Report> 
 
 #[test]
 fn over_a_line_the_same_arrives() {
-    let (source, earlier) = Source::eventful();
+    let (source, earlier) = Source::witnessed();
     let to: Arc<dyn Store> = Arc::new(Memory::new());
     for from in [&earlier, &source.directory] {
         let ended = mirrored(from, &to, Line::Sound, (Some(&source.key), Some(source.key.clone())));
@@ -106,11 +107,16 @@ fn over_a_line_the_same_arrives() {
         assert_eq!((told.frames, told.entries, told.behind.frames), (report.tree_size, report.entries, 0));
     }
     assert_eq!(verify(&source, &to).unwrap().root, source.verify(&source.directory).run().unwrap().root);
+    let cosigned = format!("cosigned/{:08x}", witness(1).1.key_id());
+    for name in ["checkpoint", "checkpoint.cose", "checkpoint.witnessed", &cosigned] {
+        let there = read_small(&*to, name, 1 << 20).unwrap();
+        assert_eq!(there, std::fs::read(source.directory.join(name)).unwrap(), "{name}");
+    }
 }
 
 #[test]
 fn a_line_that_is_cut_or_damaged_anywhere_harms_no_mirror() {
-    let (source, earlier) = Source::eventful();
+    let (source, earlier) = Source::witnessed();
     let whole: Arc<dyn Store> = Arc::new(Memory::new());
     mirrored(&earlier, &whole, Line::Sound, (None, None)).receiver.unwrap();
     let old = verify(&source, &whole).unwrap().tree_size;
