@@ -60,6 +60,8 @@ pub use format::{config, event, segment};
 pub use keys::default_keys;
 pub use keys::pseudonym::Pseudonym;
 pub use log::record::record_export;
+#[doc(hidden)]
+pub use log::{Answered, Posted, Question, SteppedWitnesses};
 pub use log::{
     BatchError, Closing, Held, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Place, Producer,
     Producers, Receipt, Source, Step, Watch,

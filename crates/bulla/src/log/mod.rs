@@ -4,6 +4,7 @@
     reason = "the threads of a log, and what the checkpointing one waits by"
 )]
 
+mod asking;
 pub(crate) mod closer;
 mod closing;
 mod held;
@@ -17,6 +18,7 @@ mod threads;
 mod watch;
 mod witnesses;
 
+pub use asking::{Answered, Posted, Question, SteppedWitnesses};
 pub use closing::Closing;
 pub use held::Held;
 pub use personal::{PersonalChanges, PersonalRecords, PersonalRecordsRead};
@@ -42,6 +44,7 @@ use crate::write::kept_pin::Pinned;
 use crate::write::recover::Recovery;
 use crate::write::telemetry::Telemetry;
 use crate::write::telling;
+use asking::Asking;
 use bulla_crypto::environment::Environment;
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
@@ -519,6 +522,12 @@ impl Log {
                 Ok(self.engine.published().size > before)
             }
         }
+    }
+
+    /// The witnesses of a stepped log, which nobody asks but whoever steps it.
+    #[doc(hidden)]
+    pub fn stepped_witnesses(&self) -> SteppedWitnesses {
+        SteppedWitnesses(Asking::new(&self.engine))
     }
 
     /// Has the log tell, before the next block, of an erasure that it did not carry out: for tests of what reads that.

@@ -4,7 +4,7 @@ use crate::format::config::AskedWitness;
 use crate::scan::stored_proof::prove_consistency;
 use crate::witness::job::{Asked, Job, Refusal};
 use bulla_crypto::environment::Clock;
-use bulla_http::{Answer, Client};
+use bulla_http::{Address, Answer};
 use bulla_proof::cosignature::CosignerKey;
 use bulla_proof::hash::Hash;
 use bulla_proof::note::NoteSignature;
@@ -16,21 +16,24 @@ const ATTEMPTS: usize = 3;
 /// By how many seconds the time in a cosignature may differ from the log's clock.
 const CLOCKS: u64 = 300;
 
-/// Asks a witness to cosign the checkpoint of `job`. Waits for the network, as long as `client` does each time, three times at most.
+/// Posts a body to a witness and says what it answered, or why there is no answer.
+pub(crate) type Post<'a> = dyn Fn(&Address, &[u8]) -> Result<Answer, String> + 'a;
+
+/// Asks a witness to cosign the checkpoint of `job`. Waits for the network, as long as `post` does each time, three times at most.
 pub(crate) fn ask(
-    client: &Client,
+    post: &Post<'_>,
     store: &dyn Store,
     clock: &dyn Clock,
     (witness, known): (&AskedWitness, Option<u64>),
     job: &Job,
 ) -> Asked {
     let mut known = known;
-    let outcome = converse(client, store, clock, (witness, &mut known), job);
+    let outcome = converse(post, store, clock, (witness, &mut known), job);
     Asked { known, outcome }
 }
 
 fn converse(
-    client: &Client,
+    post: &Post<'_>,
     store: &dyn Store,
     clock: &dyn Clock,
     (witness, known): (&AskedWitness, &mut Option<u64>),
@@ -43,8 +46,7 @@ fn converse(
         let proof =
             prove_consistency(store, old, size).map_err(|error| Refusal::passing(error.to_string()))?;
         let body = request(old, &proof, &job.note);
-        let answer = client.post(&address, "text/plain; charset=utf-8", body.as_bytes());
-        let answer = answer.map_err(|error| Refusal::passing(error.to_string()))?;
+        let answer = post(&address, body.as_bytes()).map_err(Refusal::passing)?;
         match answer.status {
             200 => {
                 let now = u64::try_from(clock.now().div_euclid(1_000_000_000)).unwrap_or(0);

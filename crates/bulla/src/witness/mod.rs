@@ -14,8 +14,8 @@ mod job;
 mod kept;
 mod round;
 
-pub(crate) use ask::ask;
 #[cfg(any(test, fuzzing))]
 pub(crate) use ask::check_answer;
+pub(crate) use ask::{Post, ask};
 pub(crate) use job::{Asked, Job, Refusal};
 pub(crate) use round::Witnessing;

@@ -4,9 +4,9 @@
 mod beside;
 mod crashes;
 mod directories;
-mod partial;
 mod dropping;
 mod lost;
+mod partial;
 mod returning;
 mod world;
 
@@ -64,6 +64,8 @@ fn paths_that_fail_one_after_the_other_are_all_used_and_the_first_one_again() {
     let mut count = 0;
     for failing in ["audit", "backup", "other", "audit"] {
         world.append(&log, count..count + 10);
+        // Where a checkpoint was published since, a path that failed before may take over again.
+        log.flush().unwrap();
         count += 10;
         world.machine.heal();
         world.machine.fail_below(failing, Fault::NoSpace);
@@ -76,6 +78,27 @@ fn paths_that_fail_one_after_the_other_are_all_used_and_the_first_one_again() {
     let ids = ["backup", "audit", "backup"].map(|path| world.id(path));
     // Whichever is first in the order takes over, and `audit` works again by then.
     assert_eq!(to, ids);
+}
+
+/// Two that look as if they took the log, and then do not, are no reason not to try the third one.
+#[test]
+fn a_path_that_works_is_found_behind_all_that_fail() {
+    for fault in [Fault::WriteFails, Fault::SyncFails, Fault::WritePersistsButFails, Fault::NoSpace] {
+        for part in ["segments", "checkpoint.tmp"] {
+            let world = World::new(&["/backup", "/other"]);
+            let log = world.open();
+            world.append(&log, 0..20);
+            for path in ["audit", "backup"] {
+                world.machine.fail_below(&format!("{path}/{part}"), fault);
+            }
+            world.append(&log, 20..40);
+            log.flush().unwrap();
+            log.close().unwrap();
+            world.machine.heal();
+            world.check(40);
+            assert_eq!(world.replaced().last().unwrap().1, world.id("other"), "{fault:?} {part}");
+        }
+    }
 }
 
 #[test]
@@ -110,6 +133,33 @@ fn opening_goes_on_elsewhere_where_the_path_in_use_cannot_be_written() {
         killed.machine.heal();
         killed.check(40);
         assert_eq!(killed.replaced().len(), 1, "{fault:?}");
+    }
+}
+
+/// Else frames that it covers would be written anew, in other places, and what is published would go back.
+#[test]
+fn recovering_on_another_path_goes_on_from_the_checkpoint_that_was_published_last() {
+    let world = World::new(&["/backup"]);
+    let log = world.open();
+    world.append(&log, 0..20);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_each(&log, 20..30);
+    log.flush().unwrap();
+    world.append_each(&log, 30..35);
+    let killed = world.killed();
+    drop(log);
+    let size = |world: &World| bulla::info_of(world.log()).unwrap().tree_size;
+    let (signed, before) = (size(&killed), killed.files_below("backup"));
+    killed.machine.fail_below("backup/segments", Fault::NoSpace);
+    let log = killed.open();
+    assert!(size(&killed) >= signed);
+    log.close().unwrap();
+    killed.machine.heal();
+    killed.check(35);
+    let after = killed.files_below("backup");
+    let segments = before.iter().filter(|(name, _)| name.ends_with(".seg"));
+    for (name, content) in segments {
+        assert_eq!(after.get(name), Some(content), "{name} has frames that are signed");
     }
 }
 

@@ -54,6 +54,8 @@ struct State {
     /// Which of them takes what is written.
     current: usize,
     turn: u64,
+    /// The newest turn of which it is known that nothing is committed any more on a path before.
+    moved_in: Option<u64>,
     /// Whether the log is locked for a writer.
     writing: bool,
     /// What the key directory remembers.
@@ -84,6 +86,8 @@ struct OnePath {
     used: bool,
     /// Whether it failed since it took what is written: what it does not give back is looked for elsewhere.
     failed: bool,
+    /// The turn in which it failed, as long as no checkpoint was published since.
+    failed_in: Option<u64>,
     /// What was told of it last.
     told: Option<String>,
     /// Whether it lacks a file that the others have and never change, so that it is given no more of them.
@@ -102,6 +106,7 @@ impl OnePath {
             lock: None,
             used: false,
             failed: false,
+            failed_in: None,
             told: None,
             lacking: false,
         }
@@ -137,6 +142,7 @@ pub fn join_paths(
         paths: stores.into_iter().map(OnePath::new).collect(),
         current: 0,
         turn: 0,
+        moved_in: None,
         writing: false,
         known,
         switches: Vec::new(),
@@ -234,12 +240,14 @@ impl LogPaths {
         }
     }
 
-    /// The stores in the order in which a file is looked for, each with whether it failed.
-    fn readable(&self) -> Vec<(Arc<dyn Store>, bool)> {
+    /// The stores in the order in which a file is looked for, each with whether it failed. The path in use comes first, but for the
+    /// checkpoint: where that path has taken over and has published none yet, its own is an earlier one.
+    fn readable(&self, file: &str) -> Vec<(Arc<dyn Store>, bool)> {
         let state = self.state();
-        let current = std::iter::once(state.current);
-        let others = order(&state.paths).filter(|&index| index != state.current);
-        let paths = current.chain(others).map(|index| &state.paths[index]);
+        let is_newest = state.paths[state.current].note == state.published;
+        let first = (file != files::CHECKPOINT || is_newest).then_some(state.current);
+        let others = order(&state.paths).filter(|&index| Some(index) != first);
+        let paths = first.into_iter().chain(others).map(|index| &state.paths[index]);
         paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
     }
 

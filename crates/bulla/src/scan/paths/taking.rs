@@ -137,6 +137,27 @@ impl LogPaths {
         bulla_store::replace(store, files::CHECKPOINT, &note)
     }
 
+    /// Notes which paths were left, once nothing is committed on them any more, and the newest checkpoint lies on another one: without
+    /// it the log could not be gone on with.
+    fn note_left(&self, turn: u64) {
+        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
+        let paths = {
+            let state = self.state();
+            let is_newest = state.paths[state.current].note == state.published;
+            if state.turn != turn || state.moved_in != Some(turn) || !state.writing || !is_newest {
+                return;
+            }
+            let of = |(index, path): (usize, &OnePath)| {
+                Some((path.id.filter(|_| path.used)?, path.store.describe(""), index != state.current))
+            };
+            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
+        };
+        // Where that cannot be written down, the log asks for a path that it could go without: later calls try again.
+        let _ = self.note(|known| {
+            paths.into_iter().for_each(|(id, place, left)| set(known, id, &place, left));
+        });
+    }
+
     /// Changes what the key directory remembers, durably.
     fn note(&self, change: impl FnOnce(&mut Vec<KnownPath>)) -> Result<()> {
         let mut noted = self.state().known.clone();
@@ -173,16 +194,20 @@ impl Paths for LogPaths {
 
     fn fail_over(&self, turn: u64, why: &str) -> bool {
         let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
-        let (from, count) = {
+        let (from, others) = {
             let mut state = self.change();
             if state.turn != turn || !state.writing {
                 return state.turn != turn;
             }
             let from = state.current;
-            state.paths[from].failed = true;
-            (from, state.paths.len())
+            let path = &mut state.paths[from];
+            (path.failed, path.failed_in) = (true, Some(turn));
+            let mut others = (0..state.paths.len()).filter(|&index| index != from).collect::<Vec<_>>();
+            // Else two that fail would take over from each other, and a third one that works never.
+            others.sort_by_key(|&index| state.paths[index].failed_in);
+            (from, others)
         };
-        for index in (0..count).filter(|&index| index != from) {
+        for index in others {
             let taken = match self.take(index) {
                 Ok(taken) => taken,
                 Err(error) => {
@@ -204,6 +229,7 @@ impl Paths for LogPaths {
                 used: true,
                 note,
                 head,
+                failed_in: state.paths[index].failed_in,
                 ..OnePath::new(taken.store)
             };
             state.switches.push(switch);
@@ -222,21 +248,11 @@ impl Paths for LogPaths {
     }
 
     fn moved(&self, turn: u64) {
-        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
-        let paths = {
-            let state = self.state();
-            if state.turn != turn || !state.writing {
-                return;
-            }
-            let of = |(index, path): (usize, &OnePath)| {
-                Some((path.id.filter(|_| path.used)?, path.store.describe(""), index != state.current))
-            };
-            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
-        };
-        // Where that cannot be written down, the log asks for a path that it could go without: later calls try again.
-        let _ = self.note(|known| {
-            paths.into_iter().for_each(|(id, place, left)| set(known, id, &place, left));
-        });
+        {
+            let mut state = self.change();
+            state.moved_in = state.moved_in.max(Some(turn));
+        }
+        self.note_left(turn);
     }
 
     fn published(&self, turn: u64, checkpoint: &[u8]) -> bool {
@@ -246,9 +262,12 @@ impl Paths for LogPaths {
             return false;
         }
         state.published = Some(checkpoint.to_owned());
+        state.paths.iter_mut().for_each(|path| path.failed_in = None);
         let current = state.current;
         let path = &mut state.paths[current];
         (path.note, path.head) = (Some(checkpoint.to_owned()), head);
+        drop(state);
+        self.note_left(turn);
         true
     }
 

@@ -382,6 +382,8 @@ impl Engine {
 
     fn drain_with(&self, stages: &mut SerialStages) -> Result<()> {
         let mut sealer = self.sealer();
+        // Where one path takes no frames and another one no checkpoint, each round would have the next one tell of it.
+        let mut rounds = self.log.paths().map(|paths| paths.others() + 1);
         loop {
             self.staging.take_all();
             let mut idle = true;
@@ -398,9 +400,10 @@ impl Engine {
             if idle && !withheld && !has_control() {
                 self.publish(&mut stages.checkpointing)?;
                 // Publishing may have found that a path fails, which an event is to tell.
-                if !has_control() {
+                if !has_control() || rounds == Some(0) {
                     return Ok(());
                 }
+                rounds = rounds.map(|left| left - 1);
             }
         }
     }

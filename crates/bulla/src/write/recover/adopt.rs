@@ -69,14 +69,14 @@ pub(super) fn rewrite(
     }
     for (name, later) in &copies {
         let path = name.path();
-        let removed = log.remove(&path);
-        let Some(_) = log.paths() else {
+        let Some(paths) = log.paths() else {
+            let removed = log.remove(&path);
             removed.map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
             continue;
         };
-        if log.open(&path).is_ok() {
-            // It lies on a path that does not let go of it any more.
-            let reason = "recovering: a copy that cannot be removed".to_owned();
+        // On another path than the one in use a power cut could bring it back, since that one's directories are not synced.
+        if !paths.is_in_use(&path) || log.remove(&path).is_err() {
+            let reason = "recovering: a copy that stays where it is".to_owned();
             events.push(Event::Abandoned {
                 segment: name.to_string(),
                 next_frame: *later,

@@ -276,10 +276,10 @@ impl Scene {
         fs::write(self.path(name), content).unwrap();
     }
 
-    /// Changes one bit of a file.
+    /// Changes one bit of a file. The byte is not zero then, as one would be that a torn write has left out.
     pub(super) fn flip(&self, name: &str, at: usize) {
         let mut content = self.read(name);
-        content[at] ^= 1;
+        content[at] ^= if content[at] == 1 { 2 } else { 1 };
         self.write(name, &content);
     }
 

@@ -48,6 +48,16 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..NOTHING
     },
     Attack {
+        name: "unsigned: a byte of the last frame's seal made zero, as a torn write leaves it",
+        carry_out: |scene| {
+            let bytes = scene.bytes_of(13);
+            scene.replace_frame(13, &[&bytes[..bytes.len() - 1], &[0]].concat());
+        },
+        found: &[(Public, &["told: unsigned-tail 8.seg f11-13"])],
+        elsewhere: "who was acknowledged an entry as durable",
+        ..NOTHING
+    },
+    Attack {
         name: "unsigned: the first frame removed",
         carry_out: |scene| scene.replace_frame(11, &[]),
         found: &[(Public, &["told: unsigned-tail 8.seg f11-11"]), (Seal, &["tail-damaged 8.seg f11-11"])],

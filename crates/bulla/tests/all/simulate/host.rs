@@ -6,32 +6,38 @@
 //! - What the vault has committed is synced: a copy of its files is what a crash leaves of them. What a disk may keep of a transaction
 //!   that is under way, and of a root that is being replaced, the tests of `bulla-vault` have.
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, checkpoint_of, sound};
 use crate::crash::world::{OpenWrap, Recorder};
 use crate::erase::world::copy_into;
 use crate::helpers::Rng;
 use crate::workshop::{Operation, Watch, Watched};
-use bulla::environment::{Clock, Environment, Interrupt, Random};
+use bulla::environment::{Clock, Environment, Interrupt, OpenPath, Random};
 use bulla::store::{FileSystem, Item, Lock, Store, StoreFile};
 use bulla::{Error, LogId};
 use bulla_testkit::fault::{Fault, FaultStore, Faults};
 use bulla_vault::{Access, Settings, Vault};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A clock that goes on by a millisecond whenever it is asked, on which waiting takes no time, and which somebody sets.
-pub(super) struct HostClock(AtomicI64);
+/// A clock that goes on by a millisecond whenever it is asked, on which waiting takes no time, and which somebody sets; and beside it the
+/// steady one, which goes on by as much, and further where time passes.
+pub(super) struct HostClock(AtomicI64, AtomicU64);
 
 impl HostClock {
     /// Nanoseconds since the epoch at which a simulation begins.
     pub(super) const START: i64 = 1_700_000_000_000_000_000;
 
     pub(super) fn new() -> Self {
-        HostClock(AtomicI64::new(Self::START))
+        HostClock(AtomicI64::new(Self::START), AtomicU64::new(0))
+    }
+
+    /// Lets time pass on the steady clock.
+    pub(super) fn pass(&self, time: Duration) {
+        self.1.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Puts it forward, or back.
@@ -46,6 +52,10 @@ impl Clock for HostClock {
     }
 
     fn wait(&self, _: Duration, _: &Interrupt) {}
+
+    fn steady(&self) -> u64 {
+        self.1.fetch_add(1_000_000, Ordering::Relaxed)
+    }
 }
 
 /// When the machine is to stop, and what its vault was then.
@@ -234,6 +244,10 @@ pub(super) type KeyFiles = Vec<(String, Vec<u8>)>;
 pub(super) struct Host {
     pub(super) machine: Faults,
     pub(super) clock: Arc<HostClock>,
+    /// The directories of the machine that are the log's paths, its own before the others.
+    pub(super) paths: &'static [&'static str],
+    /// What was told of paths that were replaced.
+    pub(super) told: Arc<Mutex<Vec<String>>>,
     /// What the vault lies in, and its roots; of a log with a vault.
     vault: Option<TempDir>,
     moments: Arc<Moments>,
@@ -242,13 +256,23 @@ pub(super) struct Host {
 impl Host {
     /// One with an empty disk.
     pub(super) fn new(with_vault: bool) -> Self {
-        Self::of(Faults::new(), Arc::new(HostClock::new()), with_vault.then(place))
+        Self::with_paths(with_vault, &["audit"])
     }
 
-    fn of(machine: Faults, clock: Arc<HostClock>, vault: Option<TempDir>) -> Self {
+    /// The same, whose log has these paths.
+    pub(super) fn with_paths(with_vault: bool, paths: &'static [&'static str]) -> Self {
+        Self::of(Faults::new(), Arc::new(HostClock::new()), with_vault.then(place), paths)
+    }
+
+    fn of(
+        machine: Faults,
+        clock: Arc<HostClock>,
+        vault: Option<TempDir>,
+        paths: &'static [&'static str],
+    ) -> Self {
         let path = vault.as_ref().map(|place| place.path().to_owned());
         let moments = Moments { machine: machine.clone(), vault: path, state: Mutex::default() };
-        Host { machine, clock, vault, moments: Arc::new(moments) }
+        Host { machine, clock, paths, told: Arc::default(), vault, moments: Arc::new(moments) }
     }
 
     /// What a crash leaves now, or left when the machine stopped: `None` is the death of the process, a seed a power cut.
@@ -259,7 +283,7 @@ impl Host {
         };
         let image = self.moments.state.lock().expect("nothing panics here").image.take();
         let vault = self.vault.as_ref().map(|place| image.unwrap_or_else(|| copied(place.path())));
-        Self::of(machine, self.clock.clone(), vault)
+        Host { told: self.told.clone(), ..Self::of(machine, self.clock.clone(), vault, self.paths) }
     }
 
     /// The machine stops after so many moments from now.
@@ -288,9 +312,27 @@ impl Host {
         *self.moments.state.lock().expect("nothing panics here") = State::default();
     }
 
-    /// The log's store.
+    /// The store of the log's own directory.
     pub(super) fn log(&self) -> Arc<dyn Store> {
         self.watched(Arc::new(self.machine.store("audit")))
+    }
+
+    /// The log with all of its paths, for whoever reads it.
+    pub(super) fn joined(&self) -> Outcome<Arc<dyn Store>> {
+        if self.paths.len() == 1 {
+            return Ok(self.log());
+        }
+        let environment = Environment { backup_paths: Some(self.open_path()), ..Environment::default() };
+        sound("joining paths", bulla::join_paths(self.log(), Some(&self.keys()), &[], &environment))
+    }
+
+    /// What opens backup paths, which lie on the machine.
+    fn open_path(&self) -> OpenPath {
+        let (machine, watch) = (self.machine.clone(), self.moments.clone());
+        Arc::new(move |path| {
+            let store = machine.store(path.to_string_lossy().trim_start_matches('/'));
+            Arc::new(Watched { store: Arc::new(store), watch: watch.clone() })
+        })
     }
 
     /// The key directory's.
@@ -308,6 +350,7 @@ impl Host {
 
     pub(super) fn environment(&self, seed: u64, recorder: &Recorder) -> Environment {
         let random = SeededRandom { rng: Mutex::new(Rng(seed)), moments: self.moments.clone() };
+        let told = self.told.clone();
         Environment {
             clock: self.clock.clone(),
             random: Arc::new(random),
@@ -316,14 +359,34 @@ impl Host {
             subjects: None,
             trying_again: None,
             pins: None,
-            path_replaced: None,
-            backup_paths: None,
+            path_replaced: Some(Arc::new(move |what| {
+                told.lock().expect("nothing panics here").push(what.to_owned());
+            })),
+            backup_paths: (self.paths.len() > 1).then(|| self.open_path()),
         }
     }
 
     /// A file's content as reads see it.
     pub(super) fn read(&self, path: &str) -> Outcome<Vec<u8>> {
         self.machine.read(path).ok_or_else(|| format!("{path} is gone"))
+    }
+
+    /// A file of the log as reads see it: of the path on which it has come furthest, or else of any other.
+    pub(super) fn read_of_log(&self, name: &str) -> Outcome<Vec<u8>> {
+        let furthest = self.furthest();
+        let paths = std::iter::once(furthest).chain(self.paths.iter().copied());
+        let read = |path| self.machine.read(&format!("{path}/{name}"));
+        paths.into_iter().find_map(read).ok_or_else(|| format!("{name} is gone"))
+    }
+
+    /// The path whose checkpoint covers most frames; of those that cover as many, the first one.
+    pub(super) fn furthest(&self) -> &'static str {
+        let size = |path: &str| {
+            let note = self.machine.read(&format!("{path}/checkpoint"))?;
+            Some(checkpoint_of(&note).ok()?.size)
+        };
+        let sizes = self.paths.iter().map(|path| (size(path), *path)).rev();
+        sizes.max_by_key(|(size, _)| *size).map_or("audit", |(_, path)| path)
     }
 
     /// A text in which the vault's directory has the same name in every run.
@@ -349,7 +412,8 @@ impl Host {
     pub(super) fn put_vault_back(&mut self, backup: TempDir) -> Option<TempDir> {
         let machine = self.machine.clone();
         let before = self.vault.take();
-        *self = Self::of(machine, self.clock.clone(), Some(backup));
+        let told = self.told.clone();
+        *self = Host { told, ..Self::of(machine, self.clock.clone(), Some(backup), self.paths) };
         before
     }
 
@@ -383,7 +447,7 @@ impl Host {
     pub(super) fn content(&self) -> KeyFiles {
         let of_file = |path: String| {
             let content = self.machine.read(&path).unwrap();
-            match path.starts_with("audit/index/") {
+            match path.split('/').nth(1) == Some("index") {
                 true => (path, content.len().to_le_bytes().to_vec()),
                 false => (path, content),
             }

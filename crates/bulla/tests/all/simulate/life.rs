@@ -4,6 +4,7 @@
 //! disk is what it is, and the next session goes on from that.
 
 use super::backups::Backup;
+use super::beside::{Beside, Lives};
 use super::host::Host;
 use super::model::Model;
 use super::observed::{Covers, Observed, Whose};
@@ -12,7 +13,10 @@ use super::plan::{Plan, RECIPIENT};
 use super::sources;
 use crate::helpers::Rng;
 use bulla::keys::signing::SigningKey;
-use bulla::{Error, ErrorKind, Log, Producer, Receipt, Recovery, Source, Step};
+use bulla::{
+    Answered, Configure, Error, ErrorKind, Log, Producer, Question, Receipt, Recovery, Source, Step,
+    SteppedWitnesses,
+};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
@@ -49,6 +53,7 @@ pub(super) struct Life {
     /// Whether the seal state may be older than the checkpoint, of a key directory that is being restored.
     pub(super) older_keys: bool,
     pub(super) trace: Trace,
+    pub(super) beside: Beside,
 }
 
 /// A log that is open.
@@ -63,6 +68,10 @@ pub(super) struct Session {
     pub(super) failed: bool,
     /// Where some entries are from.
     pub(super) source: Option<Source>,
+    /// Of a log that has asked for cosignatures: what witnesses are to be asked, and what came of it.
+    pub(super) asking: Option<SteppedWitnesses>,
+    pub(super) questions: Vec<Question>,
+    pub(super) answers: Vec<Answered>,
 }
 
 /// A receipt that a producer gave.
@@ -86,25 +95,42 @@ enum End {
 
 impl Life {
     /// Makes a log and lives through it; what does not hold ends it.
-    pub(super) fn live(seed: u64, trace: &Trace) -> Outcome<Life> {
-        let mut life = Self::begin(seed, trace)?;
+    pub(super) fn live(seed: u64, lives: Lives, trace: &Trace) -> Outcome<Life> {
+        let mut life = Self::begin(seed, lives, trace)?;
         for _ in 0..life.plan.sessions {
             life.session()?;
-            life.between_sessions()?;
+            if life.beside.detached.is_none() {
+                life.between_sessions()?;
+            }
+            if life.beside.paths.len() > 1 {
+                life.between_sessions_of_paths()?;
+            }
         }
         life.end()?;
         Ok(life)
     }
 
-    fn begin(seed: u64, trace: &Trace) -> Outcome<Life> {
+    fn begin(seed: u64, lives: Lives, trace: &Trace) -> Outcome<Life> {
         let mut rng = Rng(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ 0x1405_7b7e_f767_814f);
         let plan = Plan::draw(&mut rng);
         trace.add(format!("{plan:?}"));
-        let host = Host::new(plan.vault);
+        let mut beside = Beside::draw(seed, lives)?;
+        let host = Host::with_paths(plan.vault, beside.paths);
         let model = Model::new(seed, plan.payload, vec![RECIPIENT.to_owned()]);
         let environment = host.environment(rng.next(), &model.recorder);
-        let created = plan.init().create_in(&*host.log(), &*host.keys(), &environment);
+        let policy = Self::witness_policy(&beside.witnesses);
+        let init = policy.map_or_else(|| plan.init(), |policy| plan.init().witness_policy(policy));
+        let created = init.create_in(&*host.log(), &*host.keys(), &environment);
         let created = sound("making a log", created)?;
+        if let [_, backups @ ..] = beside.paths
+            && !backups.is_empty()
+        {
+            let backups = backups.iter().map(|path| format!("/{path}")).collect::<Vec<_>>().join(",");
+            let configure = Configure::default().set("backup_paths", &backups);
+            let environment = host.environment(beside.rng.next(), &model.recorder);
+            let set = configure.and_then(|set| set.apply_in(host.log(), host.keys(), &environment));
+            sound("backup paths", set)?;
+        }
         let text = |path: &str| host.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let erasure_key = match plan.vault {
             true => {
@@ -129,6 +155,7 @@ impl Life {
             killed: false,
             older_keys: false,
             trace,
+            beside,
         };
         life.model.note_checkpoint(&life.host)?;
         Ok(life)
@@ -149,7 +176,9 @@ impl Life {
         } else if troubled {
             troubled = false;
         }
-        let signed = self.model.signed_entries(&self.host)?;
+        self.before_opening(&mut troubled);
+        let is_whole = self.beside.detached.is_none();
+        let signed = if is_whole { self.model.signed_entries(&self.host)? } else { 0 };
         let in_order = self.in_order;
         let Some(log) = self.open(troubled)? else { return Ok(()) };
         must!(
@@ -165,8 +194,14 @@ impl Life {
             troubled,
             failed: false,
             source: None,
+            asking: None,
+            questions: Vec::new(),
+            answers: Vec::new(),
         };
-        if self.rng.below(4) == 0 {
+        self.note_switches()?;
+        // What it lacks it may be asked for.
+        session.troubled |= self.beside.detached.is_some();
+        if self.rng.below(4) == 0 && is_whole {
             self.look_at_recovery(&mut session, signed)?;
         }
         if self.plan.tiles && self.sessions == 1 && !self.host.stopped() {
@@ -179,6 +214,7 @@ impl Life {
                 session.troubled = true;
                 self.trouble();
             }
+            self.step_beside(&mut session)?;
             self.step(&mut session)?;
             self.poll(&mut session)?;
             if self.host.stopped() || session.failed {
@@ -190,7 +226,11 @@ impl Life {
 
     /// Opens the log; nothing where that fails, as it may where it is `troubled`.
     fn open(&mut self, troubled: bool) -> Outcome<Option<Log>> {
-        let opened = self.try_to_open();
+        let was_left = self.has_left_detached();
+        let mut opened = self.try_to_open();
+        if self.misses_path(&opened, was_left)? {
+            opened = self.try_to_open();
+        }
         self.say("open", opened.as_ref().map(Log::recovery));
         match opened {
             Ok(log) => {
@@ -199,7 +239,11 @@ impl Life {
                 Ok(Some(log))
             }
             Err(error) => {
-                must!(troubled && may_pass(&error), "opening: {:?}: {error}", error.kind());
+                must!(
+                    troubled && self.may_pass(&error) || self.is_for_want_of_path(&error),
+                    "opening: {:?}: {error}",
+                    error.kind()
+                );
                 if !self.host.stopped() {
                     self.model.note_checkpoint(&self.host)?;
                 }
@@ -245,6 +289,9 @@ impl Life {
             let cut = (self.rng.below(3) > 0).then(|| self.rng.next());
             return self.crash(cut, false);
         }
+        if end == End::Close && self.beside.rng.below(2) == 0 {
+            self.ask_before_closing(&mut session)?;
+        }
         let Session { log, number, producers, receipts, troubled, .. } = session;
         match end {
             End::Kill | End::PowerCut => {
@@ -279,10 +326,14 @@ impl Life {
                             return self.crash(None, false);
                         }
                         self.host.heal();
+                        self.note_switches()?;
+                        if !troubled {
+                            self.keep_switches();
+                        }
                         self.closed()
                     }
                     Some(Err(error)) => {
-                        must!(troubled && may_pass(&error), "closing: {:?}: {error}", error.kind());
+                        must!(troubled && self.may_pass(&error), "closing: {:?}: {error}", error.kind());
                         self.crash(None, false)
                     }
                     None => self.crash(None, false),
@@ -303,15 +354,22 @@ impl Life {
     }
 
     fn arrive(&mut self, left: Host, cut: Option<u64>) -> Outcome {
+        self.note_switches()?;
+        self.forget_switches();
         self.host = left;
+        self.cut_line()?;
         self.in_order = false;
         self.killed = cut.is_none();
         if cut.is_some() {
             self.model.power_cut();
         }
         self.model.note_checkpoint(&self.host)?;
+        if self.beside.detached.is_some() {
+            return self.verify_without_path();
+        }
         if self.rng.below(2) == 0 && !self.older_keys {
             self.model.verify_unopened(&self.host, &self.whose)?;
+            self.check_cosignatures()?;
         }
         Ok(())
     }
@@ -319,6 +377,9 @@ impl Life {
     /// The log was closed in order: all is there.
     fn closed(&mut self) -> Outcome {
         (self.in_order, self.killed) = (true, false);
+        if self.beside.detached.is_some() {
+            return self.verify_without_path();
+        }
         if self.rng.below(2) == 0 {
             self.model.verify_unopened(&self.host, &self.whose)?;
         }
@@ -329,6 +390,7 @@ impl Life {
             // Nothing is left to lose.
             let cut = self.rng.next();
             self.host = self.host.crashed(Some(cut));
+            self.cut_line()?;
             self.say("a power cut after closing", cut);
             self.examine_closed()?;
         }
@@ -344,19 +406,22 @@ impl Life {
         Ok(observed)
     }
 
+    /// Whether it is an error of what was to fail, or of what is missing.
+    pub(super) fn may_pass(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::Unavailable || self.is_for_want_of_path(error)
+    }
+
     /// Opens the log once more where nothing fails, and looks at all of it.
     fn end(&mut self) -> Outcome {
         self.sessions += 1;
+        self.attach();
         let Some(log) = self.open(false)? else { return Err("the log does not open".to_owned()) };
         sound("closing at last", log.close())?;
-        self.examine_closed()?;
+        let observed = self.examine_closed()?;
+        self.compare_trees(observed.size)?;
+        self.finish_mirror()?;
         let cut = self.rng.next();
         self.host = self.host.crashed(Some(cut));
         self.examine(Covers::Everything, false).map(|_| ())
     }
-}
-
-/// Whether it is an error of what was to fail.
-pub(super) fn may_pass(error: &Error) -> bool {
-    error.kind() == ErrorKind::Unavailable
 }

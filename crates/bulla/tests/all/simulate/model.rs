@@ -6,6 +6,7 @@
 
 use super::entries::{Id, Made};
 use super::outcome::{Outcome, must};
+use super::paths::Switches;
 use crate::crash::world::Recorder;
 use bulla::Hash;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +91,7 @@ pub(super) struct Model {
     /// Whose each number of the vault is; it is nobody else's ever after.
     pub(super) numbers: BTreeMap<u64, usize>,
     pub(super) erased_numbers: BTreeSet<u64>,
+    pub(super) switches: Switches,
 }
 
 impl Model {
@@ -108,6 +110,7 @@ impl Model {
             recipients: vec![recipients],
             numbers: BTreeMap::new(),
             erased_numbers: BTreeSet::new(),
+            switches: Switches::default(),
         }
     }
 

@@ -3,13 +3,11 @@
 use super::entries::{Id, NAMES};
 use super::host::Host;
 use super::model::{Model, Promise, Told};
-use super::outcome::{Outcome, must, sound};
+use super::outcome::{Outcome, checkpoint_of, must, sound};
 use crate::crash::world::OpenWrap;
 use bulla::event::Event;
 use bulla::proof::{ConsistencyProof, Proof};
-use bulla::{
-    Finding, FindingKind, Hash, LogId, LoggedEvent, Query, Reader, Severity, SignedNote, VerifierKey, Verify,
-};
+use bulla::{Finding, FindingKind, Hash, LogId, LoggedEvent, Query, Reader, Severity, VerifierKey, Verify};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::{Checkpoint, Frontier, tile, tree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,22 +45,24 @@ pub(super) struct Observed {
     pub(super) size: u64,
     /// Entries that came without what is personal, since keys are lost.
     lost: u64,
-    events: Vec<LoggedEvent>,
+    pub(super) events: Vec<LoggedEvent>,
     published: Vec<(u64, Hash, Vec<u8>)>,
 }
 
 /// The checkpoint on the disk, and its note.
 pub(super) fn checkpoint(host: &Host) -> Outcome<(Checkpoint, Vec<u8>)> {
-    let note = host.read("audit/checkpoint")?;
-    let parsed = SignedNote::parse(&note).and_then(|note| Checkpoint::parse(note.text));
-    Ok((parsed.map_err(|error| format!("the checkpoint: {error}"))?, note.clone()))
+    let note = host.read_of_log("checkpoint")?;
+    Ok((checkpoint_of(&note)?, note))
 }
 
 impl Model {
     /// Takes down the checkpoint that anybody can see.
     pub(super) fn note_checkpoint(&mut self, host: &Host) -> Outcome {
-        let (checkpoint, note) = checkpoint(host)?;
-        self.published.entry((checkpoint.size, checkpoint.root)).or_insert(note);
+        let notes = host.paths.iter().filter_map(|path| host.machine.read(&format!("{path}/checkpoint")));
+        for note in notes {
+            let checkpoint = checkpoint_of(&note)?;
+            self.published.entry((checkpoint.size, checkpoint.root)).or_insert(note);
+        }
         Ok(())
     }
 
@@ -80,7 +80,7 @@ impl Model {
                 return Ok(frames);
             }
             let width = left.min(256) as u16;
-            let bundle = host.read(&format!("audit/{}", tile::entries_path(index, width)))?;
+            let bundle = host.read_of_log(&tile::entries_path(index, width))?;
             for leaf in tile::parse_bundle(&bundle, width).map_err(|error| error.to_string())? {
                 while let Some((at, root)) = published.next_if(|(at, _)| *at == tree.size()) {
                     must!(tree.root() == *root, "the checkpoint of size {at} is not of this log");
@@ -91,6 +91,14 @@ impl Model {
         }
     }
 
+    /// The first so many leaves of the log's tree; nothing where the checkpoint covers fewer.
+    pub(super) fn leaves(&self, host: &Host, count: u64) -> Outcome<Option<Vec<Hash>>> {
+        let frames = self.frames(host, checkpoint(host)?.0.size)?;
+        let leaves = frames.iter().map(|frame| tree::leaf_hash(&frame.encode())).take(count as usize);
+        let leaves = leaves.collect::<Vec<_>>();
+        Ok((leaves.len() as u64 == count).then_some(leaves))
+    }
+
     /// How many entries the checkpoint covers.
     pub(super) fn signed_entries(&self, host: &Host) -> Outcome<u64> {
         let frames = self.frames(host, checkpoint(host)?.0.size)?;
@@ -98,7 +106,7 @@ impl Model {
     }
 
     pub(super) fn reader(&self, host: &Host, whose: &Whose) -> Outcome<Reader> {
-        let reader = sound("opening to read", Reader::open_store(host.log()))?;
+        let reader = sound("opening to read", Reader::open_store(host.joined()?))?;
         let reader = reader.key(whose.key.clone()).identity(Arc::new(OpenWrap)).threads(1);
         Ok(match host.vault(whose.id)? {
             Some(vault) => reader.group_keys(Arc::new(vault)),
@@ -316,7 +324,7 @@ impl Model {
 
     /// What verification with all keys says of a log that nobody has open, or that somebody writes.
     pub(super) fn verify(&self, host: &Host, whose: &Whose, observed: &Observed, covers: Covers) -> Outcome {
-        let verify = Verify::open_store(host.log()).and_then(|verify| verify.seal_key(&whose.seal_key));
+        let verify = Verify::open_store(host.joined()?).and_then(|verify| verify.seal_key(&whose.seal_key));
         let verify = sound("opening to verify", verify)?.key(whose.key.clone());
         let verify = verify.identity(Arc::new(OpenWrap)).threads(1).clock(host.clock.clone());
         let verify = match host.vault(whose.id)? {
@@ -355,7 +363,7 @@ impl Model {
     /// What verification may say of a log before it is opened again, with what the host has at hand: no violation, whatever a crash left.
     pub(super) fn verify_unopened(&self, host: &Host, whose: &Whose) -> Outcome {
         let state = host.read("audit.keys/seal.state")?;
-        let verify = Verify::open_store(host.log())
+        let verify = Verify::open_store(host.joined()?)
             .and_then(|verify| verify.seal_key(&whose.seal_key)?.seal_state(&state));
         let verify = sound("opening to verify", verify)?.key(whose.key.clone()).threads(1);
         let report = sound("verifying before opening", verify.clock(host.clock.clone()).run())?;

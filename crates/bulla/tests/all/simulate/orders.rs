@@ -2,7 +2,7 @@
 
 use super::entries::NAMES;
 use super::host::Host;
-use super::life::{Life, Session, may_pass};
+use super::life::{Life, Session};
 use super::model::{Erasing, Holding, Told};
 use super::outcome::{Outcome, must, sound};
 use super::plan::{OTHER_RECIPIENT, RECIPIENT};
@@ -67,7 +67,11 @@ impl Life {
                 must!(held || of_known().count() == 0 || session.troubled, "erasing {texts:?}: {error}");
             }
             Err(error) => {
-                must!(session.troubled && may_pass(error), "erasing {texts:?}: {:?}: {error}", error.kind());
+                must!(
+                    session.troubled && self.may_pass(error),
+                    "erasing {texts:?}: {:?}: {error}",
+                    error.kind()
+                );
                 session.failed |= session.log.watch().failure().is_some();
                 told = Told::Unknown(session.number);
             }
@@ -122,7 +126,7 @@ impl Life {
                 Told::NotDone
             }
             Err(error) => {
-                must!(session.troubled && may_pass(&error), "holding: {:?}: {error}", error.kind());
+                must!(session.troubled && self.may_pass(&error), "holding: {:?}: {error}", error.kind());
                 session.failed |= session.log.watch().failure().is_some();
                 Told::Unknown(session.number)
             }
@@ -162,7 +166,7 @@ impl Life {
                 return Ok(());
             }
             Err(error) => {
-                must!(session.troubled && may_pass(&error), "releasing: {:?}: {error}", error.kind());
+                must!(session.troubled && self.may_pass(&error), "releasing: {:?}: {error}", error.kind());
                 session.failed |= session.log.watch().failure().is_some();
                 Told::Unknown(session.number)
             }

@@ -42,6 +42,6 @@ pub(super) fn check_closed(host: &Host, observed: &Observed, kept: bool) -> Outc
     if !kept {
         copy.machine.remove_file("audit.keys/sources.state");
     }
-    check(observed, &sound("sources", bulla::sources_of(copy.log(), &*copy.keys()))?)
+    check(observed, &sound("sources", bulla::sources_of(copy.joined()?, &*copy.keys()))?)
         .map_err(|failure| format!("{failure} (kept: {kept})"))
 }

@@ -2,7 +2,7 @@
 
 use super::entries::Id;
 use super::host::Strike;
-use super::life::{Given, Life, Session, may_pass};
+use super::life::{Given, Life, Session};
 use super::observed::{Covers, Observed};
 use super::outcome::{Outcome, must, sound};
 use super::sources::{self, SOURCE, place};
@@ -125,6 +125,7 @@ impl Life {
             95 => {
                 if session.troubled && !self.host.stopped() {
                     self.host.heal();
+                    self.beside.failing.clear();
                     self.say("heal", ());
                 }
                 Ok(())
@@ -145,7 +146,7 @@ impl Life {
         match came {
             Ok(came) => Ok(Some(came)),
             Err(error) => {
-                must!(session.troubled && may_pass(&error), "{what:?}: {:?}: {error}", error.kind());
+                must!(session.troubled && self.may_pass(&error), "{what:?}: {:?}: {error}", error.kind());
                 session.failed |= session.log.watch().failure().is_some();
                 Ok(None)
             }
@@ -237,6 +238,11 @@ impl Life {
             return Ok(false);
         }
         self.model.keep_all(session.number);
+        self.note_switches()?;
+        // Where all paths fail, each in another way, there may be one more to tell of.
+        if !session.troubled {
+            self.keep_switches();
+        }
         let (appended, told) = (self.model.appended(session.number), session.log.acknowledged());
         must!(told == appended, "{appended} entries were flushed, {told} are called durable");
         for given in &session.receipts {
@@ -287,7 +293,7 @@ impl Life {
         if self.host.stopped() {
             return Ok(());
         }
-        let found = sound("the configuration", bulla::config::load(&*self.host.log()))?.0.recipients;
+        let found = sound("the configuration", bulla::config::load(&*self.host.joined()?))?.0.recipients;
         must!(
             self.model.recipients.contains(&found),
             "recipients are {found:?}, of {:?}",
@@ -298,7 +304,7 @@ impl Life {
 
     /// Reads what is signed, beside the writer.
     pub(super) fn look(&mut self, session: &mut Session) -> Outcome {
-        if self.host.stopped() {
+        if self.host.stopped() || self.beside.detached.is_some() {
             return Ok(());
         }
         // Half of the times all of it.
@@ -337,7 +343,10 @@ impl Life {
     pub(super) fn examine(&mut self, covers: Covers, troubled: bool) -> Outcome<Observed> {
         let observed = self.model.observe(&self.host, &self.whose)?;
         self.say(("observed", covers), (observed.entries.len(), observed.size));
+        self.note_switches()?;
         self.model.compare(&observed, covers)?;
+        self.compare_switches(&observed, covers)?;
+        self.check_cosignatures()?;
         if self.rng.below(2) == 0 || covers == Covers::Everything {
             self.model.verify(&self.host, &self.whose, &observed, covers)?;
         }
