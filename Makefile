@@ -66,9 +66,12 @@ style:
 	python3 scripts/layers.py
 	cargo fmt --all --check
 
-## The command without Parquet: after a change of its features.
+## What is left out where features are off: the command without Parquet, the library for C that only appends. After a change of them.
 features:
 	cargo clippy -p bulla-cli --no-default-features --no-deps -- --deny warnings
+	cargo clippy -p bulla-c --no-default-features -- --deny warnings
+	cargo test --quiet -p bulla-http --no-default-features
+	cargo test --quiet -p bulla-crypto --no-default-features --lib ml_dsa
 
 ## How large the library for C is that only appends: after a change of its dependencies or of the release profile.
 size:

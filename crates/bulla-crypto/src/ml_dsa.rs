@@ -1,12 +1,11 @@
 //! The log's ML-DSA-44 signing key (FIPS 204), which signs checkpoints beside the Ed25519 one: C2SP tlog-checkpoint and
 //! tlog-cosignature. Kept as the same kind of text, `PRIVATE+KEY+<name>+<id>+<base64 of 0x06 and the seed of 32 bytes>`.
 
-use aws_lc_rs::signature::{KeyPair as _, ML_DSA_44_SIGNING, PqdsaKeyPair};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bulla_proof::CosignerKey;
-use bulla_proof::cosignature::{ML_DSA_44_PUBLIC_KEY, ML_DSA_44_SIGNATURE};
 use bulla_store::{Error, Result};
+use pair::Pair;
 use zeroize::Zeroizing;
 
 /// The signature type of C2SP signed-note.
@@ -14,7 +13,7 @@ const TYPE: u8 = 0x06;
 
 /// Signs checkpoints with ML-DSA-44.
 pub struct MlDsaSigningKey {
-    pair: PqdsaKeyPair,
+    pair: Pair,
     seed: Zeroizing<[u8; 32]>,
     verifier: CosignerKey,
 }
@@ -23,14 +22,12 @@ impl MlDsaSigningKey {
     /// A key from its 32-byte seed (FIPS 204, ξ).
     ///
     /// # Errors
-    /// `Invalid` where `name` cannot name such a key: it may have 255 bytes.
+    /// `Invalid` where `name` cannot name such a key, which may have 255 bytes, and where this was built without the feature `ml-dsa`.
     pub fn from_seed(name: &str, seed: &[u8; 32]) -> Result<Self> {
         let none = |why: &str| Error::invalid(format!("a key of ML-DSA-44 named `{name}`: {why}"));
-        let pair =
-            PqdsaKeyPair::from_seed(&ML_DSA_44_SIGNING, seed).map_err(|_| none("the seed makes none"))?;
-        let public: [u8; ML_DSA_44_PUBLIC_KEY] =
-            pair.public_key().as_ref().try_into().map_err(|_| none("its public half has another length"))?;
-        let verifier = CosignerKey::ml_dsa_44(name, &public).map_err(|error| none(&error.to_string()))?;
+        let pair = Pair::from_seed(seed).map_err(none)?;
+        let verifier = CosignerKey::ml_dsa_44(name, &pair.public().map_err(none)?)
+            .map_err(|error| none(&error.to_string()))?;
         Ok(MlDsaSigningKey { pair, seed: Zeroizing::new(*seed), verifier })
     }
 
@@ -47,9 +44,10 @@ impl MlDsaSigningKey {
     pub fn sign(&self, text: &str) -> Result<String> {
         let message =
             self.verifier.message(text, 0).map_err(|error| Error::invalid(format!("signing: {error}")))?;
-        let mut signature = [0; ML_DSA_44_SIGNATURE];
-        let signed = self.pair.sign(&message, &mut signature);
-        signed.map_err(|_| Error::unavailable("signing a checkpoint with ML-DSA-44 failed"))?;
+        let signature = self
+            .pair
+            .sign(&message)
+            .map_err(|why| Error::unavailable(format!("signing a checkpoint: {why}")))?;
         Ok(self.verifier.signature_line(0, &signature))
     }
 
@@ -84,7 +82,56 @@ impl MlDsaSigningKey {
     }
 }
 
-#[cfg(test)]
+/// The pair of keys itself, from AWS-LC.
+#[cfg(feature = "ml-dsa")]
+mod pair {
+    use aws_lc_rs::signature::{KeyPair as _, ML_DSA_44_SIGNING, PqdsaKeyPair};
+    use bulla_proof::cosignature::{ML_DSA_44_PUBLIC_KEY, ML_DSA_44_SIGNATURE};
+
+    pub(super) struct Pair(PqdsaKeyPair);
+
+    impl Pair {
+        pub(super) fn from_seed(seed: &[u8; 32]) -> Result<Self, &'static str> {
+            PqdsaKeyPair::from_seed(&ML_DSA_44_SIGNING, seed).map(Pair).map_err(|_| "the seed makes none")
+        }
+
+        pub(super) fn public(&self) -> Result<[u8; ML_DSA_44_PUBLIC_KEY], &'static str> {
+            self.0.public_key().as_ref().try_into().map_err(|_| "its public half has another length")
+        }
+
+        pub(super) fn sign(&self, message: &[u8]) -> Result<[u8; ML_DSA_44_SIGNATURE], &'static str> {
+            let mut signature = [0; ML_DSA_44_SIGNATURE];
+            self.0.sign(message, &mut signature).map_err(|_| "ML-DSA-44 failed")?;
+            Ok(signature)
+        }
+    }
+}
+
+/// There is none: AWS-LC's signatures bring every kind of key that it knows, a sixth of a library that only appends.
+#[cfg(not(feature = "ml-dsa"))]
+mod pair {
+    use bulla_proof::cosignature::{ML_DSA_44_PUBLIC_KEY, ML_DSA_44_SIGNATURE};
+
+    const MISSING: &str = "this program was built without ML-DSA: build Bulla with its feature `ml-dsa`";
+
+    pub(super) struct Pair(());
+
+    impl Pair {
+        pub(super) fn from_seed(_: &[u8; 32]) -> Result<Self, &'static str> {
+            Err(MISSING)
+        }
+
+        pub(super) fn public(&self) -> Result<[u8; ML_DSA_44_PUBLIC_KEY], &'static str> {
+            Err(MISSING)
+        }
+
+        pub(super) fn sign(&self, _: &[u8]) -> Result<[u8; ML_DSA_44_SIGNATURE], &'static str> {
+            Err(MISSING)
+        }
+    }
+}
+
+#[cfg(all(test, feature = "ml-dsa"))]
 mod tests {
     use super::*;
     use bulla_proof::{LogKey, SignedNote};
@@ -125,5 +172,16 @@ mod tests {
         }
         assert!(MlDsaSigningKey::from_seed(&"a".repeat(256), &[3; 32]).is_err());
         assert!(MlDsaSigningKey::from_seed("a b", &[3; 32]).is_err());
+    }
+}
+
+#[cfg(all(test, not(feature = "ml-dsa")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_no_such_key_and_that_is_said() {
+        let error = MlDsaSigningKey::from_seed("example.com/log", &[3; 32]).err().unwrap();
+        assert!(error.to_string().contains("feature `ml-dsa`"), "{error}");
     }
 }

@@ -1,9 +1,9 @@
 //! Addresses that may be asked.
 
 use crate::{Error, ErrorKind, Options};
+use http::Uri;
 use std::fmt;
 use std::net::IpAddr;
-use ureq::http::Uri;
 
 /// The longest address, in bytes.
 const MOST: usize = 2048;

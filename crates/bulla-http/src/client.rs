@@ -3,28 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{Address, Error, ErrorKind, Options, Roots};
+use crate::{Address, Answer, Error, ErrorKind, MOST_HEADERS, Options, Roots};
+use http::Response;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt;
 use std::sync::Arc;
-use ureq::http::Response;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body};
-
-/// The longest header of an answer, in bytes.
-pub const MOST_HEADERS: usize = 16 << 10;
-
-/// What a service answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The status code: any but 300 to 399.
-    pub status: u16,
-    /// The value of `Content-Type`, where there is one that is text.
-    pub content_type: Option<String>,
-    /// The body.
-    pub body: Vec<u8>,
-}
 
 /// Asks services of others. Connections are kept for the next request; a clone shares them.
 #[derive(Clone)]

@@ -4,6 +4,7 @@
 //! system or the caller trusts, without following redirects and whatever proxies the environment names. What
 //! comes back is bounded in bytes ([`Options::body`]) and in time ([`Options::total`]), and so is what is waited for. Without TLS it
 //! speaks to this machine alone, and that only where the caller says so ([`Options::plain_loopback`]).
+//! Built without the feature `client`, which drags in TLS, it asks nobody: [`Client::new`] says so.
 //!
 //! ```no_run
 //! use bulla_http::{Address, Client, Options};
@@ -17,11 +18,19 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests have servers and threads of their own"))]
 
 mod address;
+mod answer;
+#[cfg(feature = "client")]
 mod client;
 mod error;
+#[cfg(not(feature = "client"))]
+mod nobody;
 mod options;
 
 pub use address::Address;
-pub use client::{Answer, Client, MOST_HEADERS};
+pub use answer::{Answer, MOST_HEADERS};
+#[cfg(feature = "client")]
+pub use client::Client;
 pub use error::{Error, ErrorKind};
+#[cfg(not(feature = "client"))]
+pub use nobody::Client;
 pub use options::{Options, Roots};

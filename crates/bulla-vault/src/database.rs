@@ -56,6 +56,13 @@ struct Reader {
     frozen: Option<Stamp>,
 }
 
+/// What is done once in a transaction. There are many that do, and what is around them is the same code for all.
+type Reading<'a> = Box<dyn FnOnce(&ReadTransaction<'_>) -> Result<(), TransactionError> + 'a>;
+type Writing<'a> = Box<dyn FnOnce(&mut WriteTransaction<'_>) -> Result<(), TransactionError> + 'a>;
+
+/// Why there is what a transaction gave.
+const RAN: &str = "a transaction that succeeds has run";
+
 /// What a connection is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
@@ -260,6 +267,15 @@ impl Database {
         &self,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, TransactionError> {
+        let mut gave = None;
+        self.read_once(Box::new(|txn| {
+            gave = Some(work(txn)?);
+            Ok(())
+        }))?;
+        Ok(gave.expect(RAN))
+    }
+
+    fn read_once(&self, work: Reading<'_>) -> Result<(), TransactionError> {
         if self.unsynced.load(Ordering::Acquire) {
             self.write(|_| Ok(()))?;
         }
@@ -274,10 +290,7 @@ impl Database {
         done
     }
 
-    fn read_with<T>(
-        &self,
-        work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, TransactionError>,
-    ) -> Result<T, TransactionError> {
+    fn read_with(&self, work: Reading<'_>) -> Result<(), TransactionError> {
         let reader = self.reader()?;
         let transaction = reader.connection.unchecked_transaction()?;
         let done = work(&ReadTransaction::new(&transaction));
@@ -289,9 +302,9 @@ impl Database {
             );
             return Err(Error::unavailable(what).into());
         }
-        let done = done?;
+        done?;
         self.keep(reader);
-        Ok(done)
+        Ok(())
     }
 
     /// Runs `work` and makes what it did durable.
@@ -302,6 +315,15 @@ impl Database {
         &self,
         work: impl FnOnce(&mut WriteTransaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, TransactionError> {
+        let mut gave = None;
+        self.write_once(Box::new(|txn| {
+            gave = Some(work(txn)?);
+            Ok(())
+        }))?;
+        Ok(gave.expect(RAN))
+    }
+
+    fn write_once(&self, work: Writing<'_>) -> Result<(), TransactionError> {
         let log = self.directory.join(WAL);
         let mut slot = self.writer();
         if let Some(Writer { log: Some(opened), .. }) = &*slot
@@ -345,19 +367,14 @@ impl Database {
         Ok(())
     }
 
-    fn write_with<T>(
-        &self,
-        connection: &Connection,
-        work: impl FnOnce(&mut WriteTransaction<'_>) -> Result<T, TransactionError>,
-    ) -> Result<T, TransactionError> {
+    fn write_with(&self, connection: &Connection, work: Writing<'_>) -> Result<(), TransactionError> {
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-        let done = work(&mut WriteTransaction::new(&transaction))?;
+        work(&mut WriteTransaction::new(&transaction))?;
         let committed = transaction.commit();
         if committed.is_err() {
             self.unsynced.store(true, Ordering::Release);
         }
-        committed?;
-        Ok(done)
+        Ok(committed?)
     }
 
     /// Copies a snapshot to a new file, durably: its rows, and nothing of what is free. What the file was is gone.
