@@ -366,7 +366,7 @@ def witness_client(bulla, place):
         expect(found.known_size == size(last), f"409 has to say {size(last)}, and not {found.known_size}")
         rejected(422, newest, (size(last), wrong))
         # Another tree of the size that was cosigned, and one that goes on from it.
-        rejected(409, other, (size(last), []))
+        rejected(422, other, (size(last), []))
         fork.append(2)
         rejected(422, fork.checkpoint(), (size(other), proofs(fork)[0](size(other), size(fork.checkpoint()))))
         body = Checkpoint.from_text(newest.decode())

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths};
-use crate::output::{print, print_json, time};
+use crate::output::{on_line, print, print_json, time};
 use bulla::control::{Client, Status};
 use bulla::environment::{Clock, SystemClock};
 use bulla::text::spelling::{agreeing, counted};
@@ -35,6 +35,7 @@ impl Info {
         let mut facts = Facts::from(bulla::info_of(self.place.log()?)?);
         facts.vault_replicas = self.replicas();
         facts.pin = self.pin(&facts);
+        self.refusals(&mut facts);
         if let Some(status) = self.writer(&facts) {
             facts.writer = Some(status.process);
             facts.tell_replicas(status.vault_replicas);
@@ -65,6 +66,21 @@ impl Info {
             Err(error) => (None, Some(error.to_string())),
         };
         Some(Pin { path: path.display().to_string(), frames, failure })
+    }
+
+    /// Which witnesses refuse the log, for whoever may look into the key directory.
+    fn refusals(&self, facts: &mut Facts) {
+        let keys = bulla::store::FileSystem::new(self.place.keys());
+        for refusal in bulla::keys::refusals::load(&keys).into_iter().flatten() {
+            if let Some(witness) = facts.witnesses.iter_mut().find(|witness| witness.key_id == refusal.key_id)
+            {
+                witness.refusal = Some(Refusal {
+                    time: format_seconds(refusal.time),
+                    frames: refusal.frames,
+                    why: refusal.why,
+                });
+            }
+        }
     }
 
     /// What the process that has the log open says, to whoever may ask it.
@@ -142,6 +158,20 @@ struct Witness {
     time: Option<String>,
     /// How long ago that was by this machine's clock, in seconds; zero of a time that is yet to come.
     age: Option<u64>,
+    /// That it refuses the log, having cosigned another history of it: as the key directory remembers it, where that can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<Refusal>,
+    #[serde(skip)]
+    key_id: u32,
+}
+
+#[derive(Serialize)]
+struct Refusal {
+    /// Since when, by the writing host's clock.
+    time: Option<String>,
+    /// How many frames it refused to cosign then.
+    frames: u64,
+    why: String,
 }
 
 impl From<bulla::WitnessInfo> for Witness {
@@ -156,18 +186,31 @@ impl From<bulla::WitnessInfo> for Witness {
             frames: info.newest.map(|(frames, _)| frames),
             time: time.and_then(format_seconds),
             age: time.map(since_then),
+            refusal: None,
+            key_id: info.key.key_id(),
         }
     }
 }
 
 impl Witness {
     fn to_text(&self) -> String {
-        match (self.frames, self.age) {
+        let cosigned = match (self.frames, self.age) {
             (Some(frames), Some(age)) => {
                 let age = bulla::format_age(Duration::from_secs(age));
                 format!("{}  cosigned {} {age} ago", self.name, counted(frames, "frame"))
             }
             _ => format!("{}  has cosigned nothing yet", self.name),
+        };
+        match &self.refusal {
+            None => cosigned,
+            Some(Refusal { time, frames, why }) => {
+                let since = time.as_deref().unwrap_or("an unknown time");
+                format!(
+                    "{cosigned}; REFUSES the log since {since}, at {}: {}",
+                    counted(*frames, "frame"),
+                    on_line(why)
+                )
+            }
         }
     }
 }

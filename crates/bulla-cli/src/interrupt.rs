@@ -76,7 +76,6 @@ impl Interrupt {
     }
 
     /// The same of SIGINT and SIGTERM alone: for who does something else at SIGHUP ([`on_hang_up`]).
-    #[cfg(feature = "proxy")]
     pub(crate) fn on_each_but_hang_up(
         act: impl FnMut(&AtomicBool) + Send + 'static,
     ) -> Result<Self, Failure> {
@@ -149,7 +148,6 @@ fn timespec(time: Duration) -> Timespec {
 }
 
 /// From now on SIGHUP ends nothing, and `act` deals with each, in a thread of its own.
-#[cfg(feature = "proxy")]
 pub(crate) fn on_hang_up(mut act: impl FnMut() + Send + 'static) -> Result<(), Failure> {
     let mut woken = wake_up([SIGHUP].into_iter()).map_err(|error| failed(&error))?;
     let wait = move || {

@@ -15,7 +15,9 @@ use bulla::keys::recipients::IdentityFile;
 use bulla::store::Store;
 use bulla::text::spelling::counted;
 use bulla::text::time::format_seconds;
-use bulla::{Finding, PinReport, Progress, Report, Severity, VerifierKey, WitnessReport, WitnessSeen};
+use bulla::{
+    Finding, FindingKind, PinReport, Progress, Report, Severity, VerifierKey, WitnessReport, WitnessSeen,
+};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -293,7 +295,7 @@ fn to_text(report: &Report, level: Level, trusted: &Trusted) -> String {
     let result = match (report.ok, trusted.names()) {
         (true, Some(whose)) if report.anchored => format!("ok: this is the log of {whose}"),
         (true, _) => "self-consistent; without --key nobody can say whose log it is".to_owned(),
-        (false, _) => format!("NOT what was written: {}", counted(violations as u64, "violation")),
+        (false, _) => format!("{}: {}", failed_as(report), counted(violations as u64, "violation")),
     };
     let orders = level.erasure_keys.map(|known| match known {
         true => "checked with the erasure keys that were given".to_owned(),
@@ -325,6 +327,24 @@ fn to_text(report: &Report, level: Level, trusted: &Trusted) -> String {
         let _ = writeln!(text, "{finding}");
     }
     text
+}
+
+/// What a log is not that is no `ok`: where nothing speaks against what it says, only as new, witnessed or closed as was asked for.
+fn failed_as(report: &Report) -> String {
+    let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+    let mut lacks = Vec::new();
+    for finding in violations {
+        let lack = match finding.kind {
+            FindingKind::Unwitnessed => "witnessed",
+            FindingKind::Stale => "new",
+            FindingKind::Unclosed => "closed",
+            _ => return "NOT what was written".to_owned(),
+        };
+        if !lacks.contains(&lack) {
+            lacks.push(lack);
+        }
+    }
+    format!("not {} as asked", lacks.join(", not "))
 }
 
 /// Who has seen how much.

@@ -1,7 +1,7 @@
 //! `bulla witness`.
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, on_hang_up};
 use crate::log_paths::inside;
 use crate::output::{print, print_json};
 use bulla::environment::{SystemClock, SystemRandom};
@@ -27,21 +27,24 @@ const EXAMPLE: &str = "\
 
 # Its name, by convention a URL without its scheme. It is in its public key, and never changes.
 name = \"witness.example.com/w1\"
-# With ML-DSA-44 (\"ml-dsa-44\") it is secure against quantum computers, too.
+# How it signs, which never changes either: \"ml-dsa-44\" is secure against quantum computers, too.
 algorithm = \"ed25519\"
-# Its key, and what was signed with it; and what it has seen of each log. They belong on different disks: where either is
-# lost, or put back from a backup, the other one tells.
+# Its key, and what was signed with it; and what it has seen of each log. They belong on different disks: where the state is
+# lost, or put back from a backup, what lies beside the key tells.
 keys = \"/var/lib/bulla-witness/keys\"
 state = \"/var/lib/bulla-witness/state\"
 
 # Where it listens: without `[tls]` for a proxy that has TLS.
 listen = \"127.0.0.1:6962\"
+
+# The public keys of the logs (`bulla info DIR`), whose names are their origins. Several of one origin are the keys of one log.
+# At SIGHUP they are read anew; the rest counts from the next start.
+logs = []
+
+# A table comes last.
 # [tls]
 # certificate = \"/etc/bulla/witness.crt\"
 # key = \"/etc/bulla/witness.key\"
-
-# The public keys of the logs (`bulla info DIR`), whose names are their origins. Several of one origin are the keys of one log.
-logs = []
 ";
 
 /// Cosign the checkpoints of other logs.
@@ -51,7 +54,8 @@ logs = []
     after_help = "\
 A witness cosigns a checkpoint only where its tree goes on from the last one that it cosigned (C2SP
 tlog-witness), so whoever asks for its signature cannot be shown another history. It keeps what
-it signs in two places before it signs; where one is lost or of an earlier time it does not start.
+it signs in two places before it signs; where one is lost, or its state is of an earlier time, it does
+not start. At SIGHUP it reads `logs` anew.
 A log asks it by a line of its policy: witness NAME VKEY URL (`bulla init --witness-policy`).
 
 Example:
@@ -98,6 +102,37 @@ enum Algorithm {
     MlDsa44,
 }
 
+impl Algorithm {
+    /// As the configuration has it.
+    fn name(algorithm: CosignatureAlgorithm) -> &'static str {
+        match algorithm {
+            CosignatureAlgorithm::Ed25519 => "ed25519",
+            CosignatureAlgorithm::MlDsa44 => "ml-dsa-44",
+        }
+    }
+}
+
+impl From<Algorithm> for CosignatureAlgorithm {
+    fn from(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Ed25519 => CosignatureAlgorithm::Ed25519,
+            Algorithm::MlDsa44 => CosignatureAlgorithm::MlDsa44,
+        }
+    }
+}
+
+impl Config {
+    /// The keys of the logs, of the configuration in `file`.
+    fn logs(&self, file: &Path) -> Result<Vec<LogKey>, Failure> {
+        let parse = |key: &String| {
+            key.parse::<LogKey>().map_err(|error| {
+                Failure::usage(format!("{}: `logs`: \"{}\": {error}", file.display(), key.escape_debug()))
+            })
+        };
+        self.logs.iter().map(parse).collect()
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TlsFiles {
@@ -115,11 +150,7 @@ impl Witness {
         let stores = [&config.state, &config.keys].map(|path| Arc::new(FileSystem::new(path)));
         let [state, keys] = stores;
         if self.new {
-            let algorithm = match config.algorithm {
-                Algorithm::Ed25519 => CosignatureAlgorithm::Ed25519,
-                Algorithm::MlDsa44 => CosignatureAlgorithm::MlDsa44,
-            };
-            let key = Cosigner::begin(&config.name, algorithm, &*state, &*keys, &SystemRandom)?;
+            let key = Cosigner::begin(&config.name, config.algorithm.into(), &*state, &*keys, &SystemRandom)?;
             let text = format!(
                 "Began a witness; its public key, for the policies of those who rely on it:\n\n  {key}\n"
             );
@@ -128,12 +159,15 @@ impl Witness {
                 .map(|()| Exit::Done)
                 .map_err(|failure| failure.but_done(format!("the witness is begun; its public key: {key}")));
         }
-        let logs = config.logs.iter().map(|key| {
-            key.parse::<LogKey>().map_err(|error| {
-                Failure::usage(format!("{}: `logs`: \"{}\": {error}", file.display(), key.escape_debug()))
-            })
-        });
-        let logs = logs.collect::<Result<Vec<_>, _>>()?;
+        if config.logs.is_empty() {
+            let own = Cosigner::key_in(&*keys)?;
+            return Err(Failure::usage(format!(
+                "{}: `logs` is empty: a witness has to be told the keys of the logs that it cosigns for (`public key` of `bulla info`); its \
+                 own public key, for their policies, is {own}",
+                file.display()
+            )));
+        }
+        let logs = config.logs(file)?;
         let tell: Tell = Arc::new(|what: &str| note!("{what}"));
         let witness = Arc::new(Cosigner::open((state, keys), logs, Arc::new(SystemClock), tell.clone())?);
         if witness.key().name() != config.name {
@@ -145,13 +179,25 @@ impl Witness {
                 witness.key().name().escape_debug()
             )));
         }
+        if witness.key().algorithm() != config.algorithm.into() {
+            return Err(Failure::usage(format!(
+                "{}: `algorithm` is \"{}\", and the key in {} is of another one, \"{}\": a witness keeps its key; one with another key is \
+                 begun in empty directories (`--new`)",
+                file.display(),
+                Algorithm::name(config.algorithm.into()),
+                config.keys.display(),
+                Algorithm::name(witness.key().algorithm())
+            )));
+        }
         let tls = config.tls.as_ref().map(read_tls).transpose()?;
         let plain = tls.is_none();
         let server = Server::listen(config.listen, tls).map_err(|error| {
             Failure::new(Exit::Environment, format!("listening at {} (`listen`): {error}", config.listen))
         })?;
         let stop = server.stopper();
-        let _interrupt = Interrupt::on_each(move |ends| {
+        let (reloaded, anew) = (witness.clone(), file.to_owned());
+        on_hang_up(move || reload(&reloaded, &anew))?;
+        let _interrupt = Interrupt::on_each_but_hang_up(move |ends| {
             stop.stop();
             ends.store(true, std::sync::atomic::Ordering::Relaxed);
         })?;
@@ -182,10 +228,29 @@ impl Witness {
     }
 }
 
+/// Has a witness cosign for the logs that its configuration names by now. Where something is wrong with these, that is told, and the old ones
+/// count.
+fn reload(witness: &Cosigner, file: &Path) {
+    let read = || {
+        let logs = read_config(file)?.logs(file)?;
+        witness.set_logs(logs).map_err(Failure::from)
+    };
+    match read() {
+        Ok(()) => {
+            note!("read {} anew: cosigns for {}", file.display(), counted(witness.logs().len() as u64, "log"))
+        }
+        Err(Failure { message, .. }) => note!("the logs stay as they were: {message}"),
+    }
+}
+
 fn read_config(file: &Path) -> Result<Config, Failure> {
     let wrong = |what: &dyn std::fmt::Display| Failure::usage(format!("{}: {what}", file.display()));
     let text = String::from_utf8(read(file)?).map_err(|_| wrong(&"it is not UTF-8"))?;
-    let config = toml::from_str::<Config>(&text).map_err(|error| wrong(&error.to_string().trim_end()))?;
+    let config = toml::from_str::<Config>(&text).map_err(|error| {
+        let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+        let line = line.map_or_else(String::new, |line| format!("line {line}: "));
+        wrong(&format!("{line}{}", error.message()))
+    })?;
     if config.keys == config.state
         || inside(&config.keys, &config.state)
         || inside(&config.state, &config.keys)

@@ -43,7 +43,10 @@ pub const MAX_OF_EACH: usize = 100;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
+    /// Those that the file names.
     logs: Vec<PolicyLog>,
+    /// The one that somebody named beside it, which has to have signed whatever the file names.
+    key: Option<PolicyLog>,
     witnesses: Vec<PolicyWitness>,
     groups: Vec<Group>,
     quorum: Option<Member>,
@@ -89,16 +92,17 @@ impl Policy {
     /// The policy that believes `key` and asks for no witness.
     pub fn of_log(key: LogKey) -> Self {
         Policy {
-            logs: vec![PolicyLog { key, url: None }],
+            logs: Vec::new(),
+            key: Some(PolicyLog { key, url: None }),
             witnesses: Vec::new(),
             groups: Vec::new(),
             quorum: None,
         }
     }
 
-    /// The policy that asks the same of witnesses, and believes `key` in the place of the logs that this one names.
+    /// The policy that asks the same, and for the signature of `key` besides: where it names logs, one of these has to have signed, too.
     pub fn with_log(self, key: LogKey) -> Self {
-        Policy { logs: vec![PolicyLog { key, url: None }], ..self }
+        Policy { key: Some(PolicyLog { key, url: None }), ..self }
     }
 
     /// Reads a policy file.
@@ -110,9 +114,10 @@ impl Policy {
         parse::parse(file)
     }
 
-    /// The logs that are believed. May be none: then whoever judges has to know the log's key from elsewhere.
+    /// The logs that are believed: those that the policy names, or the one of [`Policy::with_log`] alone. May be none: then whoever
+    /// judges has to know the log's key from elsewhere.
     pub fn logs(&self) -> &[PolicyLog] {
-        &self.logs
+        self.key.as_ref().map_or(&self.logs, std::slice::from_ref)
     }
 
     /// All witnesses that are known, whether the quorum needs them or not, in the order of the file.
@@ -120,14 +125,27 @@ impl Policy {
         &self.witnesses
     }
 
-    /// The key of the policy by which a checkpoint is signed: of the logs with the origin that its first line says.
+    /// The key of the policy by which a checkpoint is signed: of the logs with the origin that its first line says; the one of
+    /// [`Policy::with_log`], where there is one.
     ///
     /// # Errors
-    /// [`NoteError::Origin`] where the policy has no log of that origin, [`NoteError::NotSigned`] where none of that
-    /// log's keys signed, [`NoteError::SignedTwice`] and [`NoteError::BadSignature`] where what one of them signed does not
-    /// hold, whatever the others did.
-    pub fn log_of(&self, note: &SignedNote<'_>) -> Result<&LogKey, NoteError> {
+    /// [`PolicyRefusal::Key`] where the key of [`Policy::with_log`] did not sign. Else [`PolicyRefusal::Log`]: [`NoteError::Origin`] where the
+    /// policy has no log of that origin, [`NoteError::NotSigned`] where none of that log's keys signed, [`NoteError::SignedTwice`] and
+    /// [`NoteError::BadSignature`] where what one of them signed does not hold, whatever the others did.
+    pub fn log_of(&self, note: &SignedNote<'_>) -> Result<&LogKey, PolicyRefusal> {
         let origin = note.text.split('\n').next().unwrap_or_default();
+        let Some(PolicyLog { key, .. }) = &self.key else {
+            return self.log_of_file(origin, note).map_err(PolicyRefusal::Log);
+        };
+        let signed = if key.name() == origin { key.verify(note) } else { Err(NoteError::Origin) };
+        signed.map_err(|error| PolicyRefusal::Key(Box::new(key.clone()), error))?;
+        if !self.logs.is_empty() {
+            self.log_of_file(origin, note).map_err(PolicyRefusal::Log)?;
+        }
+        Ok(key)
+    }
+
+    fn log_of_file(&self, origin: &str, note: &SignedNote<'_>) -> Result<&LogKey, NoteError> {
         let mut found = Err(NoteError::Origin);
         for PolicyLog { key, .. } in self.logs.iter().filter(|log| log.key.name() == origin) {
             match key.verify(note) {
@@ -144,7 +162,8 @@ impl Policy {
     ///
     /// # Errors
     /// [`PolicyRefusal::Witness`]: a signature of a known witness that does not hold makes the whole note suspect (C2SP
-    /// signed-note).
+    /// signed-note). [`PolicyRefusal::OwnWitness`] where a witness has the name and may have the key of the log itself, which would be seen
+    /// by nobody else.
     pub fn judge(&self, note: &SignedNote<'_>) -> Result<Judgement, PolicyRefusal> {
         judgement::judge(self, note)
     }
@@ -152,11 +171,11 @@ impl Policy {
     /// Reads a checkpoint, which has to be signed by a log of the policy, and cosigned as it asks for.
     ///
     /// # Errors
-    /// [`PolicyRefusal::Log`] for what [`SignedNote::parse`], [`Policy::log_of`] and [`Checkpoint::parse`] refuse;
-    /// [`PolicyRefusal::Witness`]; [`PolicyRefusal::Quorum`] where witnesses are missing.
+    /// [`PolicyRefusal::Log`] for what [`SignedNote::parse`] and [`Checkpoint::parse`] refuse; as [`Policy::log_of`] and
+    /// [`Policy::judge`]; [`PolicyRefusal::Quorum`] where witnesses are missing.
     pub fn open(&self, note: &[u8]) -> Result<(Checkpoint, Judgement), PolicyRefusal> {
         let note = SignedNote::parse(note).map_err(PolicyRefusal::Log)?;
-        self.log_of(&note).map_err(PolicyRefusal::Log)?;
+        self.log_of(&note)?;
         let checkpoint = Checkpoint::parse(note.text).map_err(PolicyRefusal::Log)?;
         let judgement = self.judge(&note)?;
         if judgement.is_met() { Ok((checkpoint, judgement)) } else { Err(PolicyRefusal::Quorum(judgement)) }

@@ -21,7 +21,7 @@ impl Answer {
         Answer { status: 200, content_type: TEXT, body: line }
     }
 
-    /// That the last tree that was cosigned has this size, or another root at it.
+    /// That the last tree that was cosigned has this size, and not the one that was named.
     pub(crate) fn conflict(size: u64) -> Self {
         Answer { status: 409, content_type: SIZE_TYPE, body: format!("{size}\n") }
     }

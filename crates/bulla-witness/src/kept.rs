@@ -3,7 +3,8 @@
 //!
 //! Invariants:
 //! - both are durable before a cosignature is made: first the state, then what is beside the key;
-//! - so the state is never behind what is beside the key, but where it was lost or an older copy was put in its place: then
+//! - so where the state is further than what is beside the key, as a crash leaves it or an older copy of the latter, the state counts;
+//! - and the state is never behind what is beside the key, but where it was lost or an older copy was put in its place: then
 //!   nothing is signed;
 //! - a key without the file beside it signs nothing, and no key is ever begun with twice.
 
@@ -220,6 +221,11 @@ impl Kept {
     fn conflict(&self, origin: &str) -> String {
         format!("conflict-{}", file_name(origin))
     }
+}
+
+/// Whether a witness was begun with these keys: the file beside the key is there.
+pub(crate) fn has_begun(keys: &dyn Store) -> bool {
+    !matches!(read(keys, SIGNED, MOST_SIGNED), Ok(None))
 }
 
 /// The name and id of a key, which say whose a file is.

@@ -10,10 +10,12 @@
 //! | [`server`] | the same over HTTP |
 //!
 //! A witness that forgot what it signed could be shown another history; so what it signs is durable before it signs
-//! it, in two places, and where either says that the other is of an earlier time the witness does not start.
+//! it, in two places. Where what lies beside its key says that the state is lost or of an earlier time, or is lost itself, the witness does
+//! not start; where that is of an earlier time than the state, as a crash leaves it, the state counts, which has seen more.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
 mod answer;
+mod journal;
 mod kept;
 pub mod key;
 pub mod request;

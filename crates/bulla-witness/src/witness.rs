@@ -1,7 +1,8 @@
 //! The witness itself, without a network.
 
 use crate::answer::Answer;
-use crate::kept::{KEY, Kept, Seen};
+use crate::journal::{Journal, Refused, shown};
+use crate::kept::{self, KEY, Kept, Seen};
 use crate::key::WitnessKey;
 use crate::request::Request;
 use bulla_crypto::environment::{Clock, Random};
@@ -13,7 +14,7 @@ use bulla_store::{Error, ErrorKind, Lock, Result, Store};
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use zeroize::Zeroizing;
 
 /// The most logs that a witness is configured for.
@@ -26,14 +27,17 @@ const MOST_KEY: u64 = 4096;
 /// Is told in one line what an operator wants to know.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// The keys of each log, by its origin.
+type Logs = BTreeMap<String, Vec<LogKey>>;
+
 /// A witness at work: its key, the logs that it cosigns for, and what it has seen of them. One at a time has the directory of the
 /// state, which is locked.
 pub struct Witness {
     key: WitnessKey,
     /// The keys of each log, by its origin.
-    logs: BTreeMap<String, Vec<LogKey>>,
+    logs: RwLock<Logs>,
     clock: Arc<dyn Clock>,
-    tell: Tell,
+    journal: Journal,
     /// Held while a request is judged, kept and signed: so no other can come between.
     kept: Mutex<Kept>,
     lock: Box<dyn Lock>,
@@ -88,19 +92,7 @@ impl Witness {
         clock: Arc<dyn Clock>,
         tell: Tell,
     ) -> Result<Self> {
-        let mut by_origin = BTreeMap::<String, Vec<LogKey>>::new();
-        for key in logs {
-            if by_origin.values().flatten().any(|other| other.is_same_key(&key)) {
-                return Err(Error::invalid(format!("the log's key {key} is given twice")));
-            }
-            by_origin.entry(key.name().to_owned()).or_default().push(key);
-        }
-        if by_origin.is_empty() {
-            return Err(Error::invalid("a witness has to be told the keys of the logs that it cosigns for"));
-        }
-        if by_origin.len() > MOST_LOGS {
-            return Err(Error::invalid(format!("a witness cosigns for at most {MOST_LOGS} logs")));
-        }
+        let by_origin = by_origin(logs)?;
         let key = load_key(&*keys)?;
         let lock = state.lock(LOCK).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Error::new(
@@ -115,20 +107,29 @@ impl Witness {
             _ => Error::io(format!("locking {}", state.describe(LOCK)), error),
         })?;
         let kept = Kept::load(&state, &keys, key.public())?;
-        for (origin, log_keys) in &by_origin {
-            if let Some(seen) = kept.seen(origin) {
-                let unsigned = |_| {
-                    let message = format!(
-                        "the checkpoint of `{origin}` that was cosigned last is signed with none of the keys that are given for that log: give \
-                         the key, too, that it had then"
-                    );
-                    Error::new(ErrorKind::Refused, message)
-                };
-                let note = SignedNote::parse(seen.note.as_bytes()).map_err(unsigned)?;
-                signed_by(&note, log_keys).map_err(unsigned)?;
-            }
-        }
-        Ok(Witness { key, logs: by_origin, clock, tell, kept: Mutex::new(kept), lock, state })
+        require_known(&kept, &by_origin)?;
+        let journal = Journal::new(tell, clock.clone());
+        Ok(Witness { key, logs: RwLock::new(by_origin), clock, journal, kept: Mutex::new(kept), lock, state })
+    }
+
+    /// The public half of the key that lies in `keys`, of a witness that need not run.
+    ///
+    /// # Errors
+    /// `NoKey` where the key is missing, `Invalid` where it is none, `Unavailable` where it cannot be read.
+    pub fn key_in(keys: &dyn Store) -> Result<CosignerKey> {
+        load_key(keys).map(|key| key.public().clone())
+    }
+
+    /// Has it cosign for these logs from now on, and for no others. What it has seen of those that are left out stays.
+    ///
+    /// # Errors
+    /// As [`Witness::open`] for what is wrong with the keys of logs; then nothing changes.
+    pub fn set_logs(&self, logs: Vec<LogKey>) -> Result<()> {
+        let by_origin = by_origin(logs)?;
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        require_known(&kept, &by_origin)?;
+        *self.logs.write().unwrap_or_else(PoisonError::into_inner) = by_origin;
+        Ok(())
     }
 
     /// The public half of the witness's key.
@@ -139,7 +140,8 @@ impl Witness {
     /// The origins of the logs that it cosigns for, and the size of the tree of each that it cosigned last.
     pub fn logs(&self) -> Vec<(String, Option<u64>)> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        self.logs.keys().map(|origin| (origin.clone(), kept.seen(origin).map(|seen| seen.size))).collect()
+        let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
+        logs.keys().map(|origin| (origin.clone(), kept.seen(origin).map(|seen| seen.size))).collect()
     }
 
     /// Answers a request with this body: C2SP tlog-witness, `add-checkpoint`. Each is judged, kept and signed before the
@@ -155,11 +157,17 @@ impl Witness {
         let malformed = |error: NoteError| Answer::refused(400, &error.to_string());
         let note = SignedNote::parse(request.note).map_err(malformed)?;
         let origin = note.text.split('\n').next().unwrap_or_default();
-        let keys = self
-            .logs
-            .get(origin)
-            .ok_or_else(|| Answer::refused(404, "this witness does not know that log"))?;
-        let signed = signed_by(&note, keys).map_err(|error| {
+        let keys = self.logs.read().unwrap_or_else(PoisonError::into_inner).get(origin).cloned();
+        let keys = keys.ok_or_else(|| {
+            self.journal.refused(origin, Refused::Unknown, || {
+                format!("`{}` asked, a log that this witness is not configured for (`logs`)", shown(origin))
+            });
+            Answer::refused(404, "this witness does not know that log")
+        })?;
+        let signed = signed_by(&note, &keys).map_err(|error| {
+            self.journal.refused(origin, Refused::Unsigned, || {
+                format!("a checkpoint of `{origin}` was refused that no key which `logs` has of it signed: {error}")
+            });
             Answer::refused(403, &format!("no key of this log has signed the checkpoint: {error}"))
         })?;
         let checkpoint = Checkpoint::parse(note.text).map_err(malformed)?;
@@ -178,13 +186,18 @@ impl Witness {
             if seen.is_some() {
                 self.tell_conflict(&kept, origin, &signed, size);
             }
-            return Err(Answer::conflict(old_size));
+            let why = format!(
+                "the tree of {size} leaves has another root than the one that was seen, or than an empty tree has"
+            );
+            return Err(Answer::refused(422, &why));
         }
         if let Err(error) = verify_consistency(old_size, &old_root, size, &root, &request.proof) {
-            (self.tell)(&format!(
-                "a checkpoint that `{origin}` signed was refused: nothing shows that its tree of {size} leaves begins with the one of \
-                 {old_size} that was cosigned ({error})"
-            ));
+            self.journal.refused(origin, Refused::Fork, || {
+                format!(
+                    "a checkpoint that `{origin}` signed was refused: nothing shows that its tree of {size} leaves begins with the one of \
+                     {old_size} that was cosigned ({error})"
+                )
+            });
             return Err(Answer::refused(422, &format!("the consistency proof does not hold: {error}")));
         }
         // It never says an earlier time for a later tree, whatever becomes of the clock.
@@ -193,7 +206,7 @@ impl Witness {
         // What cannot be signed is not kept either.
         self.key().message(note.text, time).map_err(malformed)?;
         let failed = |error: &Error| {
-            (self.tell)(&format!("nothing is cosigned of `{origin}`: {error}"));
+            self.journal.tell(&format!("nothing is cosigned of `{origin}`: {error}"));
             Answer::refused(500, "the witness could not keep what it would have signed")
         };
         self.require_in_place().map_err(|error| failed(&error))?;
@@ -206,9 +219,11 @@ impl Witness {
             Ok(()) => format!("the first such one is in {}", kept.describe_conflict(origin)),
             Err(error) => format!("it could not be kept: {error}"),
         };
-        (self.tell)(&format!(
-            "`{origin}` has two histories: it signed another tree of {size} leaves than the one that was cosigned; {place}"
-        ));
+        self.journal.refused(origin, Refused::Conflict, || {
+            format!(
+                "`{origin}` has two histories: it signed another tree of {size} leaves than the one that was cosigned; {place}"
+            )
+        });
     }
 
     /// Refuses to go on where the directory of the state was moved or replaced: what was kept there is in nobody's sight.
@@ -249,10 +264,52 @@ fn signed_by(note: &SignedNote<'_>, keys: &[LogKey]) -> Result<String, NoteError
     Ok(SignedNote { text: note.text, signatures }.to_string())
 }
 
+/// The keys of logs by their origins.
+fn by_origin(logs: Vec<LogKey>) -> Result<Logs> {
+    let mut by_origin = Logs::new();
+    for key in logs {
+        if by_origin.values().flatten().any(|other| other.is_same_key(&key)) {
+            return Err(Error::invalid(format!("the log's key {key} is given twice")));
+        }
+        by_origin.entry(key.name().to_owned()).or_default().push(key);
+    }
+    if by_origin.is_empty() {
+        return Err(Error::invalid("a witness has to be told the keys of the logs that it cosigns for"));
+    }
+    if by_origin.len() > MOST_LOGS {
+        return Err(Error::invalid(format!("a witness cosigns for at most {MOST_LOGS} logs")));
+    }
+    Ok(by_origin)
+}
+
+/// That what was cosigned last of each log is signed with one of its keys.
+fn require_known(kept: &Kept, logs: &Logs) -> Result<()> {
+    for (origin, keys) in logs {
+        let Some(seen) = kept.seen(origin) else { continue };
+        let unsigned = |_| {
+            let message = format!(
+                "the checkpoint of `{origin}` that was cosigned last is signed with none of the keys that are given for that log: give \
+                 the key, too, that it had then"
+            );
+            Error::new(ErrorKind::Refused, message)
+        };
+        let note = SignedNote::parse(seen.note.as_bytes()).map_err(unsigned)?;
+        signed_by(&note, keys).map_err(unsigned)?;
+    }
+    Ok(())
+}
+
 fn load_key(keys: &dyn Store) -> Result<WitnessKey> {
     let name = keys.describe(KEY);
     let text = bulla_store::read_secret(keys, KEY, MOST_KEY).map_err(|error| {
         match error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            true if kept::has_begun(keys) => Error::new(
+                ErrorKind::NoKey,
+                format!(
+                    "{name} is missing, the witness's key, and what was signed with it is there: put the key back; where it is lost for good a \
+                     witness begins anew, with a new key and in empty directories (`--new`)"
+                ),
+            ),
             true => Error::new(
                 ErrorKind::NoKey,
                 format!("{name} is missing, the witness's key: `--new` begins a witness"),

@@ -144,6 +144,7 @@ impl Run<'_> {
         let replicas = log.vault_replicas();
         let (telemetry, closed) = log.close_with_telemetry();
         let closed = signed.and(closed);
+        let witnesses = telemetry.witnesses.clone();
         let (told, acknowledged) = self.acks.map_or((0, Ok(())), Acks::finish);
         let mut taken = taken::lock(&self.taken);
         let kept = taken.refused.finish().and(taken.failure());
@@ -177,6 +178,14 @@ impl Run<'_> {
         }
         for (path, failure) in replicas.iter().filter_map(|it| Some((&it.path, it.failure.as_ref()?))) {
             note!("{path}, a replica of the vault, was left out: {failure}");
+        }
+        for witness in witnesses.iter().filter(|witness| witness.refuses) {
+            note!(
+                "the witness `{}` ({}) refuses this log: {}. Stop writing to it, and find out who has signed the other history",
+                witness.name,
+                witness.address,
+                witness.failure.as_deref().unwrap_or_default()
+            );
         }
         let failed = match closed {
             // The log's own failure is what made reading fail, too.

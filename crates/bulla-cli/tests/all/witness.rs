@@ -121,6 +121,12 @@ fn a_witness_that_is_killed_goes_on_and_cosigns_no_second_history() {
             }
         };
         assert!(told.contains("the witness `w`"), "{told}");
+        assert!(told.contains("refuses this log"), "at its end, too: {told}");
+        // And after the writer has ended.
+        let refusal = &info(&place.path("copy"))["witnesses"][0]["refusal"];
+        assert!(refusal["why"].as_str().unwrap().contains("put back"), "since when, and why then: {refusal}");
+        let text = bulla(arguments!["info", place.path("copy")]).exits(exit::DONE).out;
+        assert!(text.contains("REFUSES the log since"), "{text}");
         while why.contains("put back") && info(&place.path("copy"))["tree_size"].as_u64().unwrap() <= seen {
             bulla(arguments!["append", place.path("copy"), "/dev/null"]).exits(exit::DONE);
         }
@@ -129,6 +135,51 @@ fn a_witness_that_is_killed_goes_on_and_cosigns_no_second_history() {
     let ended = finish(child).exits(exit::DONE);
     assert_eq!(ended.json()["logs"][0]["frames"], seen);
     assert!(ended.err.contains("a checkpoint that"), "{}", ended.err);
+}
+
+#[test]
+fn a_witness_that_does_not_answer_is_told_when_the_log_is_closed() {
+    let place = Place::empty();
+    let cosigner = Cosigner::new("ed25519");
+    // It takes connections, and says nothing.
+    let stalled = TcpListener::bind(cosigner.address).unwrap();
+    place.run("init", &["--witness-policy", &cosigner.policy(&place)]).exits(exit::DONE);
+    let ran = place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    assert!(
+        ran.err.contains("the witness `w`") && ran.err.contains("has not answered within 5 s"),
+        "{}",
+        ran.err
+    );
+    assert!(!ran.err.contains("refuses this log"), "{}", ran.err);
+    drop(stalled);
+}
+
+/// What is merely not witnessed, or not as new as asked, is not said to be something else than was written; and a key that is named beside a
+/// policy takes nothing from that.
+#[test]
+fn what_a_policy_lacks_is_said_as_that() {
+    let (place, other) = (Place::new(), Place::new());
+    place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    let (key, of_other) = (place.verifier_key(), other.verifier_key());
+    let cosigner = Cosigner::new("ed25519");
+    let file = |name: &str, text: String| place.write(name, text.as_bytes());
+    let policy = file("policy", format!("log {key}\nwitness w {}\nquorum w\n", cosigner.vkey));
+    let verify = |more: &[&str]| place.run("verify", &[&["--public"], more].concat());
+    let ran = verify(&["--policy", &policy]).exits(exit::VIOLATION);
+    assert!(ran.out.starts_with("result     not witnessed as asked: 1 violation\n"), "{}", ran.out);
+    let ran = verify(&["--policy", &policy, "--key", &of_other]).exits(exit::VIOLATION);
+    assert!(ran.out.contains(&format!("not signed by the key that was given, {of_other}")), "{}", ran.out);
+    let none = file("none", format!("log {of_other}\nquorum none\n"));
+    verify(&["--policy", &none, "--key", &key]).exits(exit::VIOLATION);
+    let proof = place.path("grown.proof");
+    let checkpoint = place.audit().join("checkpoint");
+    place
+        .run("prove", &["--consistency", checkpoint.to_str().unwrap(), "-o", proof.to_str().unwrap()])
+        .exits(exit::DONE);
+    bulla(arguments!["check", &proof, "--key", &key]).exits(exit::DONE);
+    bulla(arguments!["check", &proof, "--key", &key, "--policy", &none]).exits(exit::VIOLATION);
+    let both = file("both", format!("log {of_other}\nlog {key}\nquorum none\n"));
+    bulla(arguments!["check", &proof, "--key", &key, "--policy", &both]).exits(exit::DONE);
 }
 
 #[test]
@@ -209,12 +260,88 @@ fn a_configuration_that_is_none_is_refused_with_what_is_wrong() {
         assert!(ran.err.contains(why), "{why}: {}", ran.err);
     }
     std::fs::write(&file, &right).unwrap();
-    bulla(arguments!["witness", "--new", &file]).exits(exit::DONE);
+    let began = bulla(arguments!["witness", "--new", &file, "--json"]).exits(exit::DONE);
     let ran = bulla(arguments!["witness", &file]).exits(exit::USAGE);
-    assert!(ran.err.contains("the keys of the logs"), "{}", ran.err);
+    let named = file.to_str().unwrap();
+    assert!(ran.err.contains(named) && ran.err.contains("`logs` is empty"), "{}", ran.err);
+    assert!(
+        ran.err.contains(began.json()["vkey"].as_str().unwrap()),
+        "its own key is shown again: {}",
+        ran.err
+    );
     std::fs::write(&file, right.replace("logs = []", "logs = [\"x\"]")).unwrap();
     let ran = bulla(arguments!["witness", &file]).exits(exit::USAGE);
     assert!(ran.err.contains("`logs`: \"x\""), "{}", ran.err);
+    let log = Place::new().verifier_key();
+    let of_log = right.replace("logs = []", &format!("logs = [{log:?}]"));
+    for (changed, why) in [
+        (of_log.replace("\"ed25519\"", "\"ml-dsa-44\""), "`algorithm` is \"ml-dsa-44\""),
+        (of_log.replace("com/w1", "com/w2"), "`name` is"),
+    ] {
+        std::fs::write(&file, changed).unwrap();
+        let ran = bulla(arguments!["witness", &file]).exits(exit::USAGE);
+        assert!(ran.err.contains(why), "{}", ran.err);
+    }
+    // What is wrong with the TOML is one line, which says where.
+    std::fs::write(&file, right.replace("listen =", "listens =")).unwrap();
+    let ran = bulla(arguments!["witness", &file]).exits(exit::USAGE);
+    let line = 1 + right.lines().position(|line| line.starts_with("listen =")).unwrap();
+    assert!(ran.err.contains(&format!("line {line}: unknown field `listens`")), "{}", ran.err);
+    assert!(!ran.err.contains("\\n"), "{}", ran.err);
+}
+
+/// With all of it uncommented, the example is a configuration that has every key.
+#[test]
+fn the_example_is_one_with_tls_too() {
+    let place = Place::empty();
+    let whole: String = bulla(["witness", "--example"]).exits(exit::DONE).out;
+    let uncommented = |line: &str| match line.strip_prefix("# ") {
+        Some(rest) if rest.starts_with('[') || rest.contains(" = \"/") => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    let text = whole.lines().map(uncommented).collect::<Vec<_>>().join("\n");
+    assert!(text.contains("\n[tls]\ncertificate"), "{text}");
+    let (keys, state) = (place.path("keys"), place.path("state"));
+    let text = text
+        .replace("/var/lib/bulla-witness/keys", keys.to_str().unwrap())
+        .replace("/var/lib/bulla-witness/state", state.to_str().unwrap());
+    let file = place.write("witness.toml", text.as_bytes());
+    bulla(["witness", "--new", &file]).exits(exit::DONE);
+    let log = Place::new().verifier_key();
+    place.write("witness.toml", text.replace("logs = []", &format!("logs = [{log:?}]")).as_bytes());
+    // It comes as far as the certificate, which is not there.
+    let ran = bulla(["witness", &file]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("/etc/bulla/witness.crt"), "{}", ran.err);
+}
+
+#[test]
+fn logs_are_read_anew_at_sighup() {
+    let cosigner = Cosigner::new("ed25519");
+    let (first, second) = (Place::empty(), Place::empty());
+    for place in [&first, &second] {
+        place.run("init", &["--witness-policy", &cosigner.policy(place)]).exits(exit::DONE);
+    }
+    cosigner.configure("ed25519", &first.verifier_key());
+    let child = cosigner.start();
+    let append = |place: &Place| place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    append(&first);
+    assert!(append(&second).err.contains("404"));
+    let one = std::fs::read_to_string(cosigner.config()).unwrap();
+    let both = one.replace("logs = [", &format!("logs = [{:?}, ", second.verifier_key()));
+    std::fs::write(cosigner.config(), &both).unwrap();
+    signal(&child, Signal::HUP);
+    eventually("the second log is cosigned", || {
+        append(&second);
+        !frames(&second).is_null()
+    });
+    // What is wrong leaves the logs as they are.
+    std::fs::write(cosigner.config(), "logs = [").unwrap();
+    signal(&child, Signal::HUP);
+    append(&first);
+    assert_eq!(frames(&first), info(&first.audit())["tree_size"]);
+    signal(&child, Signal::TERM);
+    let ended = finish(child).exits(exit::DONE);
+    assert!(ended.err.contains("cosigns for 2 logs"), "{}", ended.err);
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub enum PolicyProblem {
     SameLog,
     /// The witness with that name has that key.
     SameWitness(String),
+    /// The witness with that name has the key of a log: its signature would count as that of somebody who has seen the log.
+    OwnWitness(String),
     /// The name is defined already, or is `none`.
     Name(String),
     /// No witness or group above has that name.
@@ -78,6 +80,12 @@ impl fmt::Display for PolicyProblem {
             Self::Key(error) => error.fmt(f),
             Self::SameLog => write!(f, "there is a log with the same key above"),
             Self::SameWitness(name) => write!(f, "the witness `{name}` above has the same key"),
+            Self::OwnWitness(name) => {
+                write!(
+                    f,
+                    "the witness `{name}` has the key of a log of this policy: what a log signs itself nobody else has seen"
+                )
+            }
             Self::Name(name) if name == "none" => write!(f, "`none` names no witness and no group"),
             Self::Name(name) => write!(f, "there is another `{name}` above"),
             Self::Unknown(name) => write!(f, "there is no witness or group `{name}` above"),

@@ -1,7 +1,8 @@
 //! What a policy says of a checkpoint, and why it refuses one.
 
 use super::{Member, Policy};
-use crate::cosignature::Cosignature;
+use crate::cosignature::{Cosignature, CosignatureAlgorithm};
+use crate::log_key::LogKey;
 use crate::note::{NoteError, SignedNote};
 use std::fmt;
 
@@ -12,6 +13,9 @@ pub struct Judgement {
     pub witnesses: Vec<WitnessState>,
     /// What is missing from the quorum, from the quorum itself down to the witnesses; empty where it is met.
     pub unmet: Vec<Unmet>,
+    /// The latest time, in seconds since 1970, at which or later as many witnesses cosigned as the quorum asks for, each by its own clock: how
+    /// old the quorum is. Nothing where the quorum is not met, or asks for none.
+    pub time: Option<u64>,
 }
 
 /// Whether a witness cosigned a checkpoint.
@@ -67,7 +71,12 @@ impl fmt::Display for Unmet {
 }
 
 pub(super) fn judge(policy: &Policy, note: &SignedNote<'_>) -> Result<Judgement, PolicyRefusal> {
+    let origin = note.text.split('\n').next().unwrap_or_default();
     let witnesses = policy.witnesses.iter().map(|witness| {
+        // With ML-DSA-44 a log signs as witnesses do, under its own name.
+        if witness.key.algorithm() == CosignatureAlgorithm::MlDsa44 && witness.key.name() == origin {
+            return Err(PolicyRefusal::OwnWitness(witness.name.clone()));
+        }
         let cosignature = match witness.key.verify(note) {
             Ok(cosignature) => Some(cosignature),
             Err(NoteError::NotSigned) => None,
@@ -76,15 +85,19 @@ pub(super) fn judge(policy: &Policy, note: &SignedNote<'_>) -> Result<Judgement,
         Ok(WitnessState { name: witness.name.clone(), cosignature })
     });
     let witnesses = witnesses.collect::<Result<Vec<_>, _>>()?;
-    let mut groups: Vec<bool> = Vec::with_capacity(policy.groups.len());
-    let has = |groups: &[bool], member: &Member| match *member {
-        Member::Witness(index) => witnesses[index].cosignature.is_some(),
+    // Since when as many have witnessed it as are needed: of a group the time of the last one that it needs, the newest first.
+    let mut groups: Vec<Option<u64>> = Vec::with_capacity(policy.groups.len());
+    let since = |groups: &[Option<u64>], member: &Member| match *member {
+        Member::Witness(index) => witnesses[index].cosignature.map(|cosignature| cosignature.timestamp),
         Member::Group(index) => groups[index],
     };
     for group in &policy.groups {
-        let count = group.members.iter().filter(|member| has(&groups, member)).count();
-        groups.push(count >= group.threshold);
+        let mut times: Vec<u64> = group.members.iter().filter_map(|member| since(&groups, member)).collect();
+        times.sort_unstable_by(|one, other| other.cmp(one));
+        groups.push(times.get(group.threshold - 1).copied());
     }
+    let has = |groups: &[Option<u64>], member: &Member| since(groups, member).is_some();
+    let time = policy.quorum.and_then(|member| since(&groups, &member));
     let mut unmet = Vec::new();
     let mut open: Vec<Member> = policy.quorum.into_iter().filter(|member| !has(&groups, member)).collect();
     while let Some(member) = open.pop() {
@@ -102,7 +115,7 @@ pub(super) fn judge(policy: &Policy, note: &SignedNote<'_>) -> Result<Judgement,
             |members: &[Member]| members.iter().map(|member| policy.name(*member).to_owned()).collect();
         unmet.push(Unmet { name, needed: group.threshold, have: names(&have), lack: names(&lack) });
     }
-    Ok(Judgement { witnesses, unmet })
+    Ok(Judgement { witnesses, unmet, time })
 }
 
 /// Why a policy refuses a checkpoint.
@@ -110,6 +123,10 @@ pub(super) fn judge(policy: &Policy, note: &SignedNote<'_>) -> Result<Judgement,
 pub enum PolicyRefusal {
     /// It is no checkpoint, of no log that the policy names, or not signed by it.
     Log(NoteError),
+    /// It is not signed by the key that was named beside the policy.
+    Key(Box<LogKey>, NoteError),
+    /// The witness with that name in the policy goes by the log's own name, with a key of the kind that a log signs with.
+    OwnWitness(String),
     /// What the witness with that name in the policy signed does not hold.
     Witness(String, NoteError),
     /// Cosignatures are missing: [`Judgement::unmet`] says which.
@@ -124,6 +141,14 @@ impl fmt::Display for PolicyRefusal {
                 write!(f, "no key that the policy has of the log signed the checkpoint")
             }
             Self::Log(error) => error.fmt(f),
+            Self::Key(key, NoteError::Origin | NoteError::NotSigned) => {
+                write!(f, "it is not signed by the key that was given, {key}")
+            }
+            Self::Key(key, error) => write!(f, "it is not signed by the key that was given, {key}: {error}"),
+            Self::OwnWitness(name) => write!(
+                f,
+                "the witness `{name}` of the policy goes by the log's own name: a key with which the log itself signs is no witness"
+            ),
             Self::Witness(name, error) => write!(f, "the signature of the witness `{name}`: {error}"),
             Self::Quorum(judgement) => write!(f, "the policy's quorum is not met: {}", judgement.missing()),
         }

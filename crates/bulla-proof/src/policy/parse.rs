@@ -3,6 +3,8 @@
 use super::{
     Group, MAX_OF_EACH, MAX_POLICY, Member, Policy, PolicyError, PolicyLog, PolicyProblem, PolicyWitness,
 };
+use crate::cosignature::CosignerKey;
+use crate::log_key::LogKey;
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -25,7 +27,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Policy, PolicyError> {
     }
     let Parser { logs, witnesses, groups, quorum, .. } = parser;
     let quorum = quorum.ok_or_else(|| whole(PolicyProblem::NoQuorum))?;
-    Ok(Policy { logs, witnesses, groups, quorum })
+    Ok(Policy { logs, key: None, witnesses, groups, quorum })
 }
 
 /// What was read so far.
@@ -72,6 +74,9 @@ impl Parser {
         if self.logs.iter().any(|other| other.key.is_same_key(&log.key)) {
             return Err(PolicyProblem::SameLog);
         }
+        if let Some(witness) = self.witnesses.iter().find(|witness| is_both(&log.key, &witness.key)) {
+            return Err(PolicyProblem::OwnWitness(witness.name.clone()));
+        }
         push(&mut self.logs, log).map(|_| ())
     }
 
@@ -84,6 +89,9 @@ impl Parser {
         let witness = PolicyWitness { name: (*name).to_owned(), key: parse_key(key)?, url };
         if let Some(other) = self.witnesses.iter().find(|other| other.key.is_same_key(&witness.key)) {
             return Err(PolicyProblem::SameWitness(other.name.clone()));
+        }
+        if self.logs.iter().any(|log| is_both(&log.key, &witness.key)) {
+            return Err(PolicyProblem::OwnWitness(witness.name));
         }
         let index = push(&mut self.witnesses, witness)?;
         self.define(name, Member::Witness(index))
@@ -99,6 +107,7 @@ impl Parser {
         let threshold = match *threshold {
             "any" => Some(1),
             "all" => Some(members.len()),
+            // C2SP tlog-policy asks for a decimal number, which may begin with zeros.
             number if number.bytes().all(|byte| byte.is_ascii_digit()) => number.parse().ok(),
             _ => None,
         };
@@ -141,6 +150,11 @@ impl Parser {
         }
         Ok(*member)
     }
+}
+
+/// Whether the key of a log is that of a witness: of ML-DSA-44, with which both sign alike.
+fn is_both(log: &LogKey, witness: &CosignerKey) -> bool {
+    matches!(log, LogKey::MlDsa44(key) if key.is_same_key(witness))
 }
 
 fn parse_key<T: FromStr<Err = crate::note::NoteError>>(text: &str) -> Result<T, PolicyProblem> {

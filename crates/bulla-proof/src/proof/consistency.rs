@@ -88,7 +88,7 @@ impl ConsistencyProof {
     /// As [`ConsistencyProof::verify`], and [`ProofError::Policy`].
     pub fn verify_by(&self, policy: &Policy) -> Result<Consistent<'_>, ProofError> {
         let old = SignedNote::parse(&self.old_note).map_err(ProofError::OldCheckpoint)?;
-        policy.log_of(&old).map_err(ProofError::OldCheckpoint)?;
+        policy.log_of(&old).map_err(ProofError::OldPolicy)?;
         policy.open(&self.new_note).map_err(ProofError::Policy)?;
         self.check(true)
     }

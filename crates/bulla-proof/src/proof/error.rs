@@ -25,6 +25,8 @@ pub enum ProofError {
     OldCheckpoint(NoteError),
     /// The policy does not believe the checkpoint.
     Policy(PolicyRefusal),
+    /// The older checkpoint of a proof of consistency is not signed as a policy asks for.
+    OldPolicy(PolicyRefusal),
     /// The two checkpoints are of different origins.
     Origins,
     /// The line `extra` discloses nothing.
@@ -159,6 +161,7 @@ impl fmt::Display for ProofError {
             Self::Line { number, expected } => write!(f, "line {number} is not {expected}"),
             Self::Checkpoint(error) => write!(f, "the checkpoint: {error}"),
             Self::Policy(refusal) => write!(f, "the checkpoint: {refusal}"),
+            Self::OldPolicy(refusal) => write!(f, "the older checkpoint: {refusal}"),
             Self::OldCheckpoint(error) => write!(f, "the older checkpoint: {error}"),
             Self::Origins => write!(f, "the two checkpoints are of different logs"),
             Self::NoDisclosure => write!(f, "the proof discloses nothing"),

@@ -161,6 +161,87 @@ fn only_logs_of_the_policy_are_believed() {
     assert_eq!(open(&a, "no note"), Err(PolicyRefusal::Log(NoteError::NoSignatures)));
 }
 
+/// A key that somebody names beside a policy has to have signed, and so has a log that the policy names.
+#[test]
+fn a_key_beside_a_policy_takes_nothing_from_its_logs() {
+    let (ed25519, text) =
+        (LogKey::from(log().1), "example.com/log\n7\nBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n");
+    let ml_dsa = Witness::ml_dsa_44("example.com/log", 9);
+    let (beside, foreign) =
+        (LogKey::MlDsa44(ml_dsa.key.clone()), Witness::ml_dsa_44("example.com/fog", 11).key);
+    let by_ed25519 = note(&[]);
+    let by_both = format!("{by_ed25519}{}", ml_dsa.cosign(text, 0));
+    let bad = ml_dsa.cosign(&text.replace("\n7\n", "\n8\n"), 0);
+    let open = |logs: &[&LogKey], key: &LogKey, note: &str| {
+        let lines: String = logs.iter().map(|log| format!("log {log}\n")).collect();
+        let policy: Policy = format!("{lines}quorum none\n").parse().unwrap();
+        policy.with_log(key.clone()).open(note.as_bytes()).map(|(checkpoint, _)| checkpoint.size)
+    };
+    let foreign = LogKey::MlDsa44(foreign);
+    for logs in [&[][..], &[&ed25519], &[&beside], &[&ed25519, &beside]] {
+        assert_eq!(open(logs, &ed25519, &by_both), Ok(7));
+        assert_eq!(open(logs, &beside, &by_both), Ok(7));
+        let refused = |error| Err(PolicyRefusal::Key(Box::new(foreign.clone()), error));
+        assert_eq!(open(logs, &foreign, &by_both), refused(NoteError::Origin), "whatever the policy names");
+    }
+    assert_eq!(open(&[&beside], &ed25519, &by_ed25519), Err(PolicyRefusal::Log(NoteError::NotSigned)));
+    assert_eq!(open(&[&foreign], &ed25519, &by_both), Err(PolicyRefusal::Log(NoteError::Origin)));
+    let suspect = format!("{by_ed25519}{bad}");
+    assert_eq!(
+        open(&[&ed25519, &beside], &ed25519, &suspect),
+        Err(PolicyRefusal::Log(NoteError::BadSignature)),
+        "what another key of the log signed counts, too"
+    );
+    let refused = open(&[], &beside, &by_ed25519).unwrap_err();
+    assert_eq!(refused, PolicyRefusal::Key(Box::new(beside.clone()), NoteError::NotSigned));
+    assert!(refused.to_string().contains(&format!("by the key that was given, {beside}")), "{refused}");
+    let alone = Policy::of_log(foreign.clone());
+    assert_eq!(
+        alone.log_of(&SignedNote::parse(by_both.as_bytes()).unwrap()).unwrap_err().to_string(),
+        format!("it is not signed by the key that was given, {foreign}")
+    );
+}
+
+/// With ML-DSA-44 a log's own signature has the form of a witness's: it is none, whatever the policy calls it.
+#[test]
+fn a_log_is_no_witness_of_itself() {
+    let own = Witness::ml_dsa_44("example.com/log", 9);
+    let text = "example.com/log\n7\nBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n";
+    let signed = format!("{}{}", note(&[0]), own.cosign(text, 0));
+    let [w, own] = [&witnesses()[0].key, &own.key];
+    for lines in ["log LOG\n", ""] {
+        let lines = lines.replace("LOG", &log().1.to_string());
+        let policy: Policy =
+            format!("{lines}witness W {w}\nwitness Own {own}\ngroup G any W Own\nquorum G\n")
+                .parse()
+                .unwrap();
+        let judged = policy.judge(&SignedNote::parse(signed.as_bytes()).unwrap());
+        assert_eq!(judged, Err(PolicyRefusal::OwnWitness("Own".to_owned())));
+        assert!(judged.unwrap_err().to_string().contains("the log's own name"));
+    }
+}
+
+/// The quorum is as old as the newest cosignatures of as many as it needs.
+#[test]
+fn the_time_of_a_quorum_is_that_of_the_last_one_that_it_needs() {
+    let policy: Policy = example().parse().unwrap();
+    let time = |policy: &Policy, of: &[usize]| {
+        let note = note(of);
+        policy.judge(&SignedNote::parse(note.as_bytes()).unwrap()).unwrap().time
+    };
+    // Each of the six cosigns at 100 and its place.
+    assert_eq!(time(&policy, &[0, 1, 2, 3, 4, 5]), Some(101), "two of X have cosigned at 101 and 102");
+    assert_eq!(time(&policy, &[0, 2, 5]), Some(100));
+    assert_eq!(time(&policy, &[1, 2, 3]), Some(101));
+    assert_eq!(time(&policy, &[0, 3]), None);
+    let none: Policy = "quorum none\n".parse().unwrap();
+    assert_eq!(time(&none, &[0, 1]), None);
+    let [w, v] = [0, 1].map(|index| witnesses()[index].key.to_string());
+    // C2SP tlog-policy asks for decimal numbers, and says nothing of zeros before them.
+    let two: Policy = format!("witness W {w}\nwitness V {v}\ngroup G 02 W V\nquorum G\n").parse().unwrap();
+    assert_eq!((time(&two, &[0]), time(&two, &[0, 1])), (None, Some(100)));
+}
+
 #[test]
 fn other_files_are_refused_with_the_line() {
     let [w, v, u] = [1, 2, 4].map(|index| witnesses()[index].key.to_string());
@@ -205,6 +286,8 @@ fn other_files_are_refused_with_the_line() {
             5,
             PolicyProblem::SecondGroup("G".to_owned()),
         ),
+        (format!("log {u}\n{two}witness U {u}\n"), 4, PolicyProblem::OwnWitness("U".to_owned())),
+        (format!("{two}witness U {u}\nlog {u}\n"), 4, PolicyProblem::OwnWitness("U".to_owned())),
         (format!("{two}group G 0 W V\n"), 3, PolicyProblem::Threshold(2)),
         (format!("{two}group G 3 W V\n"), 3, PolicyProblem::Threshold(2)),
         (format!("{two}group G +1 W V\n"), 3, PolicyProblem::Threshold(2)),

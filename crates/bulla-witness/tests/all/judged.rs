@@ -58,7 +58,7 @@ fn another_history_is_never_cosigned() {
         assert_eq!(witness.add_checkpoint(&log.request(0, seen)).status, 200);
         // Longer, of the same size, shorter; and as if the witness had seen nothing.
         for (old, size, status) in
-            [(seen, 20, 422), (seen, seen + 1, 422), (seen, seen, 409), (seen - 1, seen, 409), (0, 20, 409)]
+            [(seen, 20, 422), (seen, seen + 1, 422), (seen, seen, 422), (seen - 1, seen, 409), (0, 20, 409)]
         {
             let answer = witness.add_checkpoint(&other.request(old, size));
             assert_eq!(answer.status, status, "{old} to {size} after {seen}: {}", answer.body);
@@ -66,7 +66,8 @@ fn another_history_is_never_cosigned() {
         assert_eq!(witness.add_checkpoint(&log.request(seen, 20)).status, 200, "its own history goes on");
         let told = world.told.lock().unwrap();
         assert!(told[0].contains("nothing shows that its tree of 20 leaves begins with"), "{told:?}");
-        assert!(told[2].contains("two histories"), "{told:?}");
+        assert!(told[1].contains("two histories"), "{told:?}");
+        assert_eq!(told.len(), 2, "the same is not told again: {told:?}");
         // What shows it is kept: two checkpoints of one size, each signed by the log.
         let kept = world
             .state
@@ -91,6 +92,9 @@ fn a_proof_that_does_not_hold_is_refused() {
         witness.add_checkpoint(request.as_bytes()).status
     };
     assert_eq!(with(0, vec![log.leaves[0]]), 422, "nothing is to be proved from the empty tree");
+    let empty = log.signed(0, log.root(20));
+    let request = Request { old_size: 0, proof: Vec::new(), note: empty.as_bytes() }.render();
+    assert_eq!(witness.add_checkpoint(request.as_bytes()).status, 422, "the empty tree has one root");
     assert_eq!(witness.add_checkpoint(&log.request(0, 7)).status, 200);
     let proof = bulla_proof::consistency::prove_consistency(&log.leaves, 7).unwrap();
     assert_eq!(with(7, Vec::new()), 422);
@@ -130,6 +134,73 @@ fn only_configured_logs_are_cosigned_and_only_with_their_signature() {
     let kept = world.state.list("logs").unwrap();
     let kept = bulla_store::read_small(&*world.state, &format!("logs/{}", kept[0].name), 1 << 20).unwrap();
     assert!(!String::from_utf8(kept).unwrap().contains("someone"));
+}
+
+/// Whoever sends the same request again and again fills no journal, and neither does whoever makes up logs.
+#[test]
+fn what_is_refused_again_and_again_is_told_now_and_then() {
+    let (world, _) = World::begun(Ed25519);
+    let (log, other) = (Log::new(ORIGIN, 0, 9), Log::new(ORIGIN, 1, 9));
+    let witness = world.open(&[&log]).unwrap();
+    let told = || std::mem::take(&mut *world.told.lock().unwrap());
+    witness.add_checkpoint(&log.request(0, 5));
+    let conflict = other.request(5, 5);
+    for _ in 0..50 {
+        assert_eq!(witness.add_checkpoint(&conflict).status, 422);
+    }
+    let lines = told();
+    assert!(lines.len() == 1 && lines[0].contains("two histories"), "{lines:?}");
+    world.clock.set(1_700_000_599);
+    witness.add_checkpoint(&conflict);
+    assert_eq!(told(), [""; 0]);
+    world.clock.set(1_700_000_600);
+    witness.add_checkpoint(&conflict);
+    let lines = told();
+    assert!(lines.len() == 1 && lines[0].contains("50 more such requests"), "{lines:?}");
+    // Another kind of refusal is told all the same.
+    assert_eq!(witness.add_checkpoint(&other.request(5, 9)).status, 422);
+    assert!(told()[0].contains("nothing shows"));
+
+    for number in 0..150 {
+        let unknown = Log::new(&format!("example.com/{number}"), 0, 1);
+        for _ in 0..2 {
+            assert_eq!(witness.add_checkpoint(&unknown.request(0, 1)).status, 404);
+        }
+    }
+    let lines = told();
+    assert!(lines[0].contains("`example.com/0` asked") && lines[0].contains("`logs`"), "{}", lines[0]);
+    assert_eq!(lines.len(), 101);
+    assert!(lines[100].contains("over 100 logs asked"), "{}", lines[100]);
+    let long = Log::new(&"x".repeat(200), 0, 1);
+    world.clock.set(1_700_002_000);
+    drop(witness);
+    let witness = world.open(&[&log]).unwrap();
+    witness.add_checkpoint(&long.request(0, 1));
+    let lines = told();
+    assert!(lines[0].len() < 250 && lines[0].contains('\u{2026}'), "{}", lines[0]);
+}
+
+#[test]
+fn logs_are_added_and_left_out_while_it_runs() {
+    let (world, key) = World::begun(Ed25519);
+    let (log, added) = (Log::new(ORIGIN, 0, 9), Log::new("example.com/added", 0, 3));
+    let witness = world.open(&[&log]).unwrap();
+    cosigned(&witness.add_checkpoint(&log.request(0, 5)), &key, &log.note(5));
+    assert_eq!(witness.add_checkpoint(&added.request(0, 3)).status, 404);
+    witness.set_logs(vec![log.vkey(), added.vkey()]).unwrap();
+    cosigned(&witness.add_checkpoint(&added.request(0, 3)), &key, &added.note(3));
+    // What is wrong changes nothing.
+    let mut other = Log::new(ORIGIN, 0, 9);
+    other.key = bulla_crypto::signing::SigningKey::from_seed(ORIGIN, &[4; 32]).unwrap();
+    for logs in [vec![], vec![other.vkey()], vec![log.vkey(), log.vkey()]] {
+        witness.set_logs(logs).unwrap_err();
+    }
+    cosigned(&witness.add_checkpoint(&log.request(5, 6)), &key, &log.note(6));
+    witness.set_logs(vec![added.vkey()]).unwrap();
+    assert_eq!(witness.add_checkpoint(&log.request(6, 9)).status, 404);
+    // And what was seen of it is not forgotten.
+    witness.set_logs(vec![log.vkey()]).unwrap();
+    assert_eq!(witness.add_checkpoint(&log.request(0, 9)).body, "6\n");
 }
 
 #[test]

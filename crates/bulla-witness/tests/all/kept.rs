@@ -4,6 +4,7 @@ use crate::world::{Log, ORIGIN, World, cosigned};
 use bulla_proof::CosignatureAlgorithm::Ed25519;
 use bulla_store::{ErrorKind, Store};
 use bulla_testkit::Memory;
+use bulla_witness::Witness;
 use std::sync::Arc;
 
 /// Copies all files of a store.
@@ -85,6 +86,13 @@ fn a_key_directory_that_is_put_back_does_not_lower_the_state() {
     let witness = put_back.open(&[&log]).unwrap();
     assert_eq!(witness.add_checkpoint(&log.request(4, 12)).body, "11\n");
     assert_eq!(witness.add_checkpoint(&log.request(11, 12)).status, 200);
+    drop(witness);
+    // One that says of no log that it was cosigned is the earliest there is.
+    let name = "witness.signed";
+    let signed = String::from_utf8(bulla_store::read_small(&*put_back.keys, name, 1 << 20).unwrap()).unwrap();
+    let empty: String = signed.split_inclusive('\n').take(2).collect();
+    bulla_store::replace(&*put_back.keys, name, empty.as_bytes()).unwrap();
+    assert_eq!(put_back.open(&[&log]).unwrap().add_checkpoint(&log.request(0, 12)).body, "12\n");
 }
 
 #[test]
@@ -97,7 +105,19 @@ fn a_key_without_what_says_what_it_signed_is_refused() {
     assert!(refused.to_string().contains("witness.signed"), "{refused}");
     assert_eq!(world.begin(Ed25519).unwrap_err().kind(), ErrorKind::Refused);
     world.keys.remove("witness.key").unwrap();
-    assert_eq!(world.open(&[&log]).unwrap_err().kind(), ErrorKind::NoKey);
+    let missing = world.open(&[&log]).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NoKey);
+    assert!(missing.to_string().contains("`--new` begins a witness"), "{missing}");
+
+    // Where the key alone is missing it is to be put back: a new witness is refused there.
+    let (world, key) = World::begun(Ed25519);
+    assert_eq!(Witness::key_in(&*world.keys).unwrap(), key);
+    drop(world.open(&[&log]).unwrap().add_checkpoint(&log.request(0, 4)));
+    world.keys.remove("witness.key").unwrap();
+    let missing = world.open(&[&log]).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NoKey);
+    assert!(missing.to_string().contains("put the key back"), "{missing}");
+    assert_eq!(world.begin(Ed25519).unwrap_err().kind(), ErrorKind::Refused);
 }
 
 #[test]

@@ -45,7 +45,12 @@ impl Log {
 
     /// The checkpoint of its first leaves.
     pub(crate) fn note(&self, size: usize) -> String {
-        let checkpoint = Checkpoint::new(self.key.verifier().name(), size as u64, self.root(size));
+        self.signed(size as u64, self.root(size))
+    }
+
+    /// A checkpoint of any tree, with the log's signature.
+    pub(crate) fn signed(&self, size: u64, root: Hash) -> String {
+        let checkpoint = Checkpoint::new(self.key.verifier().name(), size, root);
         sign_checkpoint(&checkpoint, self.key.verifier(), |text| self.key.sign(text))
     }
 
@@ -72,6 +77,10 @@ impl Clock for Standing {
     }
 
     fn wait(&self, _: Duration, _: &Interrupt) {}
+
+    fn steady(&self) -> u64 {
+        self.now().unsigned_abs()
+    }
 }
 
 /// What a witness lies in, and what it told.

@@ -244,7 +244,7 @@ impl Restore {
         let older_log = self.older_log || before.is_some_and(|before| before.older_log);
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
-        pin.map_or(Ok(()), |pin| found.compare(&**log, &pin))?;
+        found.compare((&**log, &config), pin.as_ref())?;
         let unknown = match config.erasure {
             true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, found.is_cut()))?),
             false => None,

@@ -7,6 +7,7 @@ pub(crate) mod allowed;
 pub(crate) mod arriving;
 pub(crate) mod edit;
 pub(crate) mod fields;
+pub(crate) mod signed;
 pub(crate) mod witnesses;
 
 use crate::format::files;

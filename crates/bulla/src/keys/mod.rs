@@ -8,6 +8,7 @@ pub(crate) mod own_key;
 pub(crate) mod paths;
 pub(crate) mod personal;
 pub(crate) mod pseudonym;
+pub mod refusals;
 pub(crate) mod restoring;
 pub(crate) mod seal_state;
 pub mod settings;

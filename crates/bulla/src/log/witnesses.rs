@@ -5,6 +5,7 @@
 //! still being asked then is left to its own limit in time, and writes nothing any more.
 
 use crate::format::config::LogConfig;
+use crate::keys::refusals::{self, WitnessRefusal};
 use crate::scan::cosignatures::read_published;
 use crate::witness::{Asked, Job, Refusal, Witnessing, ask};
 use crate::write::engine::Engine;
@@ -52,6 +53,7 @@ impl Witnesses {
                 client: None,
                 since: None,
                 told: None,
+                refusals: Vec::new(),
             }
             .run(&received);
         };
@@ -78,10 +80,16 @@ struct Asking<'a> {
     since: Option<u64>,
     /// What was told last of what fails here.
     told: Option<String>,
+    /// The witnesses that refuse the log for good, as the key directory remembers them.
+    refusals: Vec<WitnessRefusal>,
 }
 
 impl Asking<'_> {
     fn run(mut self, messages: &Receiver<Message>) {
+        match refusals::load(&*self.engine.keys) {
+            Ok(kept) => self.refusals = kept,
+            Err(error) => self.tell(&error.to_string()),
+        }
         loop {
             if let Err(error) = self.begin(false) {
                 self.tell(&error.to_string());
@@ -111,9 +119,17 @@ impl Asking<'_> {
                     self.ask(true);
                 }
                 Ok(Message::Close) => {}
-                Err(_) => return,
+                Err(_) => return self.give_up(),
             }
         }
+    }
+
+    /// Tells who has not answered, and ends.
+    fn give_up(mut self) {
+        let why = format!("it has not answered within {} s of closing the log", CLOSING.as_secs());
+        let told = self.witnessing.as_mut().map_or_else(Vec::new, |witnessing| witnessing.give_up(&why));
+        told.iter().for_each(|told| self.tell(told));
+        self.publish_standing();
     }
 
     /// Has the newest checkpoint asked for, where it is time for that, and whoever is to be asked asked.
@@ -196,7 +212,27 @@ impl Asking<'_> {
         if let Some(told) = taken.told {
             self.tell(&told);
         }
+        if let Err(error) = self.remember(index, head.size) {
+            self.tell(&error.to_string());
+        }
         self.publish_standing();
+    }
+
+    /// Has the key directory remember whether a witness refuses the log, which has so many frames: for whoever looks after the writer has ended.
+    fn remember(&mut self, index: usize, frames: u64) -> Result<()> {
+        let Some(witnessing) = &self.witnessing else { return Ok(()) };
+        let (key_id, why) = witnessing.refusal(index);
+        let known = self.refusals.iter().position(|refusal| refusal.key_id == key_id);
+        match (known, why) {
+            (None, Some(why)) => {
+                let time = self.engine.environment.clock.now().div_euclid(1_000_000_000);
+                self.refusals.push(WitnessRefusal::new(key_id, time, frames, why));
+            }
+            // What fails in passing mends nothing.
+            (Some(at), None) if witnessing.has_cosigned(index, frames) => drop(self.refusals.remove(at)),
+            _ => return Ok(()),
+        }
+        refusals::store(&*self.engine.keys, &self.refusals)
     }
 
     fn publish_standing(&self) {

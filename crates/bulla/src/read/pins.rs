@@ -4,6 +4,7 @@
 //! - a pin is read before the log is: what it covers was durable by then, and published or about to be;
 //! - it is made or advanced only after a verification that found no violation, to the checkpoint that was verified.
 
+use crate::format::config::signed::OwnKeys;
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::{AtPin, Scan};
 use crate::scan::pin::{Advanced, Pin, PinFile};
@@ -83,7 +84,7 @@ impl Pins {
     pub(super) fn read(
         asked: Vec<Asked>,
         pins: Option<&Arc<dyn Store>>,
-        (key, can_make): (&VerifierKey, bool),
+        (keys, can_make): (OwnKeys<'_>, bool),
         clock: &Arc<dyn Clock>,
     ) -> Result<(Self, Vec<Finding>)> {
         let mut asked = asked;
@@ -97,7 +98,7 @@ impl Pins {
         let (mut read, mut findings) = (Vec::new(), Vec::new());
         for Asked { path, advances, known } in asked {
             let pin = Pin::at(&path, pins.cloned(), clock.clone());
-            let head = match pin.read(key)? {
+            let head = match pin.read(keys)? {
                 PinFile::Head(head) => Some(head),
                 PinFile::Foreign(why) => {
                     findings.push(Finding::new(FindingKind::PinMismatch, why));
@@ -157,12 +158,12 @@ impl Pins {
                 None | Some(AtPin::Same) => None,
                 Some(AtPin::Other) => {
                     let mut finding =
-                        Finding::new(FindingKind::PinMismatch, pin.is_other(head.size)).frame(0);
+                        Finding::new(FindingKind::PinMismatch, pin.earlier(head).is_other()).frame(0);
                     finding.last_frame = Some(head.size.saturating_sub(1));
                     Some(finding)
                 }
                 Some(AtPin::Shorter { frames }) => {
-                    let finding = Finding::new(FindingKind::PinMismatch, pin.is_ahead(head.size));
+                    let finding = Finding::new(FindingKind::PinMismatch, pin.earlier(head).is_ahead());
                     let mut finding = finding.frame(frames.min(head.size - 1));
                     finding.last_frame = Some(head.size - 1);
                     Some(finding)
@@ -172,7 +173,7 @@ impl Pins {
         Ok(findings)
     }
 
-    /// Makes or advances the pins that are to be, to the checkpoint of `log`, of which nothing but this may speak against that, and tells
+    /// Makes or advances the pins that are to be, to the newest checkpoint of `log` that is believed, of which nothing but this may speak against that, and tells
     /// of it; `is_ok` says that nothing else does.
     pub(super) fn advance(&self, log: &Snapshot, is_ok: bool) -> (Option<PinReport>, Option<Finding>) {
         let Some(AtHand { pin, head, .. }) = self.0.iter().find(|at_hand| at_hand.advances) else {
@@ -183,11 +184,11 @@ impl Pins {
         if !is_ok {
             return (Some(report), None);
         }
-        let to = TreeHead { size: log.checkpoint.size, root: log.checkpoint.root };
+        let (to, note) = log.believed_checkpoint();
         let advanced = match head {
-            None => pin.make(&log.note).map(|()| to.size),
+            None => pin.make(note).map(|()| to.size),
             Some(_) => {
-                let advanced = pin.advance((&*log.store, &log.config.verifier_key), (to, &log.note), None);
+                let advanced = pin.advance((&*log.store, log.config.own_keys()), (to, note), None);
                 advanced.map(|advanced| match advanced {
                     // A writer has, meanwhile.
                     Advanced::To(head) | Advanced::IsAhead(head) => head.size,

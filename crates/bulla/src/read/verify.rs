@@ -187,7 +187,8 @@ impl Verify {
     }
 
     /// Takes it for a violation where the newest epoch or event that the checkpoint covers was committed longer ago than
-    /// this, by the writing host's clock: of a log that promises a heartbeat.
+    /// this, by the writing host's clock: of a log that promises a heartbeat. With [`Verify::policy`] also where fewer witnesses than it asks
+    /// for have cosigned the log since, by their own clocks.
     pub fn newer_than(mut self, age: Duration) -> Self {
         self.newer_than = Some(age);
         self
@@ -200,7 +201,8 @@ impl Verify {
     }
 
     /// Binds the log to a pin, a copy of its checkpoint that lies elsewhere: so many frames have to be there, and to be those. Where
-    /// no violation is found the pin is advanced to the checkpoint that was verified, and never back; where nothing is at the path it is
+    /// no violation is found the pin is advanced to the checkpoint that was verified, with [`Verify::policy`] to the newest one that is
+    /// witnessed as that asks for, and never back; where nothing is at the path it is
     /// made, if it is known whose the log is: by [`Verify::key`] or [`Verify::seal_state`]. What became of it is in [`Report::pin`].
     /// One pin is advanced at a time: another one that is given takes its place.
     pub fn pin(mut self, path: impl AsRef<Path>) -> Self {
@@ -251,7 +253,7 @@ impl Verify {
         };
         let mut findings = Findings::default();
         foreign.into_iter().for_each(|what| findings.add(Finding::new(FindingKind::KeyMismatch, what)));
-        let whose = (&config.verifier_key, given.trust.names_log() || state.is_some());
+        let whose = (config.own_keys(), given.trust.names_log() || state.is_some());
         let (pins, misfits) = Pins::read(asked_pins, pins.as_ref(), whose, &clock)?;
         misfits.into_iter().for_each(|misfit| findings.add(misfit));
         let snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
@@ -289,8 +291,8 @@ impl Verify {
             scan.expect(state.chain.next_frame(), state.root, state.terms);
         }
         pins.expect(&mut scan);
-        let witnessed = snapshot.witnessed.as_ref().map(|witnessed| witnessed.head);
-        let witnessed = witnessed.map(|head| (head, scan.expect_pin(head)));
+        let witnessed =
+            snapshot.witnessed.as_ref().map(|witnessed| (witnessed, scan.expect_pin(witnessed.head)));
         scan.known_keys.clone_from(&given.erasure_keys);
         scan.findings = findings;
         let total = scan.total_bytes()?;
@@ -371,17 +373,19 @@ impl Verify {
         }
         report.signed_time = scan.signed_time;
         if let Some(age) = newer_than {
-            let stale = Age { age, time: scan.signed_time, now: clock.now() }.judge(config.heartbeat);
+            let witnessed = snapshot.witnessed.as_ref().and_then(|witnessed| witnessed.time);
+            let age = Age { age, time: scan.signed_time, witnessed, now: clock.now() };
+            let stale = age.judge(config.heartbeat);
             match stale {
                 // An edited configuration promises nothing.
                 Err(_) if scan.findings.has_violation() => {}
                 stale => stale?.into_iter().for_each(|finding| scan.findings.add(finding)),
             }
         }
-        if let Some((head, place)) = witnessed {
-            let judged = witness::judge(head, scan.root_of_pin(place), checkpoint.size, strict);
+        if let Some((witnessed, place)) = witnessed {
+            let judged = witness::judge(witnessed, scan.root_of_pin(place), checkpoint.size, strict);
             judged.into_iter().for_each(|finding| scan.findings.add(finding));
-            report.witnessed = snapshot.witnessed.as_ref().map(WitnessReport::of);
+            report.witnessed = Some(WitnessReport::of(witnessed));
         }
         report.anchored = snapshot.anchored;
         report.tree_size = checkpoint.size;

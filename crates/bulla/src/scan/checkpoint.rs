@@ -3,7 +3,7 @@
 use super::finding::{Finding, FindingKind, Findings};
 use crate::format::config::LogConfig;
 use crate::format::files;
-use crate::scan::trust::{Trust, Witnessed};
+use crate::scan::trust::{self, Trust, Witnessed};
 use bulla_proof::checkpoint::{Checkpoint, SignedNote};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -68,10 +68,8 @@ pub(crate) fn read_checkpoint(
     };
     if parsed.origin != config.origin {
         damaged(format!("{name} is of `{}`, not of `{}`", parsed.origin, config.origin));
-    } else if let Err(error) = note.verify(&config.verifier_key) {
-        damaged(format!("{name} is not signed by the log's key: {error}"));
-    } else if let Some(Err(error)) = config.ml_dsa_key.as_ref().map(|key| key.verify(&note)) {
-        damaged(format!("{name} is not signed by the log's key of ML-DSA-44: {error}"));
+    } else if let Err(why) = config.own_keys().require_signed(&note) {
+        damaged(format!("{name}: {why}"));
     }
     let anchored = trust.is_signed(&note, &parsed, findings);
     let witnessed = trust.witnessed(config, (&note, &parsed), kept.as_deref(), findings);
@@ -83,7 +81,11 @@ pub(crate) fn read_checkpoint(
 pub(crate) fn believed_head(store: &dyn Store, config: &LogConfig, trust: &Trust) -> Result<TreeHead> {
     let Signed { checkpoint, witnessed, .. } = trusted_checkpoint(store, config, trust)?;
     let signed = TreeHead { size: checkpoint.size, root: checkpoint.root };
-    Ok(witnessed.map_or(signed, |witnessed| witnessed.head))
+    match witnessed {
+        None => Ok(signed),
+        Some(Witnessed { head, .. }) if head.size <= signed.size => Ok(head),
+        Some(Witnessed { head, .. }) => trust::require_beginning(store, signed, head).map(|()| signed),
+    }
 }
 
 /// The checkpoint, which has to be signed by the log's key, and signed and witnessed as `trust` asks for. That its tree begins

@@ -27,9 +27,17 @@ pub(crate) fn read(store: &dyn Store) -> Result<Read> {
         Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {
             Ok(None)
         }
-        Err(error) if error.kind() == ErrorKind::Invalid => Ok(Some(Err(error.to_string()))),
+        // Too long, a link, a pipe, a directory.
+        Err(error) if error.kind() == ErrorKind::Invalid || error.io_error().is_some_and(is_no_file) => {
+            Ok(Some(Err(error.to_string())))
+        }
         Err(error) => Err(error),
     }
+}
+
+/// Whether there is something other than a file that is read.
+fn is_no_file(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory)
 }
 
 /// What is wrong with what was read, beside a `checkpoint` that is signed by the log's key.

@@ -3,7 +3,7 @@
 
 use crate::format::config::{AskedWitness, LogConfig};
 use crate::format::files;
-use bulla_proof::checkpoint::{Checkpoint, MAX_NOTE, SignedNote, open_checkpoint};
+use bulla_proof::checkpoint::{Checkpoint, MAX_NOTE, SignedNote};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Result, Store};
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) fn read(store: &dyn Store, config: &LogConfig, path: &str) -> Result<
         }
         Err(error) => return Err(error),
     };
-    let checkpoint = open_checkpoint(&bytes, &config.verifier_key).ok();
+    let checkpoint = config.own_keys().open(&bytes).ok();
     let head = checkpoint.map(|Checkpoint { size, root, .. }| TreeHead { size, root });
     Ok(head.zip(String::from_utf8(bytes).ok()).map(|(head, note)| (note, head)))
 }

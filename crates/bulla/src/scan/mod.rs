@@ -8,6 +8,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod cose;
 pub(crate) mod cosignatures;
 pub(crate) mod cursor;
+pub(crate) mod earlier;
 pub(crate) mod erasure_keys;
 pub(crate) mod erasures;
 pub(crate) mod events;

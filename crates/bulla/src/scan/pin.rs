@@ -13,12 +13,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::scan::stored_tree;
+use crate::format::config::signed::OwnKeys;
+use crate::scan::earlier::Earlier;
 use bulla_crypto::environment::{Clock, Interrupt};
-use bulla_proof::checkpoint::{Checkpoint, MAX_NOTE, SignedNote, VerifierKey};
+use bulla_proof::checkpoint::{Checkpoint, MAX_NOTE, SignedNote};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, FileSystem, Lock, Result, Store};
-use bulla_text::spelling::counted;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,12 +73,12 @@ impl Pin {
         &self.path
     }
 
-    /// Reads what is there; `key` is the log's.
+    /// Reads what is there; `keys` are the log's.
     ///
     /// # Errors
     /// `Refused` where it is no checkpoint, or no file; `Invalid` where the path names none; `Unavailable` where it cannot be read.
-    pub(crate) fn read(&self, key: &VerifierKey) -> Result<PinFile> {
-        self.read_in(&self.place()?, key)
+    pub(crate) fn read<'a>(&self, keys: impl Into<OwnKeys<'a>>) -> Result<PinFile> {
+        self.read_in(&self.place()?, keys.into())
     }
 
     /// Makes the pin, of the checkpoint `note`.
@@ -98,15 +98,15 @@ impl Pin {
     /// # Errors
     /// `Tampered` where the pin is of another history than the log; `Unavailable` where it is gone, or cannot be read or written; else as
     /// [`Pin::read`].
-    pub(crate) fn advance(
+    pub(crate) fn advance<'a>(
         &self,
-        (log, key): (&dyn Store, &VerifierKey),
+        (log, keys): (&dyn Store, impl Into<OwnKeys<'a>>),
         (to, note): (TreeHead, &[u8]),
         known: Option<TreeHead>,
     ) -> Result<Advanced> {
         let place = self.place()?;
         let _lock = self.lock(&place)?;
-        let before = match self.read_in(&place, key)? {
+        let before = match self.read_in(&place, keys.into())? {
             PinFile::Head(head) => head,
             PinFile::Nothing => return Err(Error::unavailable(self.gone())),
             PinFile::Foreign(why) => return Err(Error::new(ErrorKind::Refused, why)),
@@ -115,7 +115,7 @@ impl Pin {
             return Ok(Advanced::IsAhead(before));
         }
         if Some(before) != known {
-            self.require_beginning(log, to, before)?;
+            self.earlier(before).require_beginning(log, to)?;
         }
         if before != to {
             let written = bulla_store::replace(&*place.store, &place.name, note);
@@ -124,40 +124,9 @@ impl Pin {
         Ok(Advanced::To(to))
     }
 
-    /// That the tree `of` of the log, as its files have it, begins with the tree of a pin, which is no larger.
-    ///
-    /// # Errors
-    /// `Tampered` where it does not, or where its files do not have it; `Unavailable` where one cannot be read.
-    pub(crate) fn require_beginning(&self, log: &dyn Store, of: TreeHead, pinned: TreeHead) -> Result<()> {
-        match stored_tree::root_at(log, of, pinned.size)? {
-            Some(root) if root == pinned.root => Ok(()),
-            Some(_) => Err(Error::tampered(format!("{}: {}", log.describe(""), self.is_other(pinned.size)))),
-            None => Err(Error::tampered(format!(
-                "{} does not have the root that the checkpoint signs, so that nothing can be compared with the pin {}; \
-                 run `bulla verify`",
-                log.describe("tile"),
-                self.path.display()
-            ))),
-        }
-    }
-
-    /// What is said of a log that does not begin with the frames of its pin.
-    pub(crate) fn is_other(&self, size: u64) -> String {
-        format!(
-            "the first {} are not those that the pin {} is of: the log was rewritten since, or has a second history that is \
-             signed with the same key",
-            counted(size, "frame"),
-            self.path.display()
-        )
-    }
-
-    /// What is said of a log that ends before its pin does.
-    pub(crate) fn is_ahead(&self, size: u64) -> String {
-        format!(
-            "the pin {} covers {}: some are missing or damaged, or an older copy of the log was put in its place",
-            self.path.display(),
-            counted(size, "frame")
-        )
+    /// The tree that the pin is of, as what the log has to go on from.
+    pub(crate) fn earlier(&self, head: TreeHead) -> Earlier {
+        Earlier { name: format!("the pin {}", self.path.display()), head }
     }
 
     /// What is said of a pin that was there before.
@@ -176,7 +145,7 @@ impl Pin {
         Ok(Place { store: Arc::new(FileSystem::new(directory)), name: name.ok_or_else(none)?.to_owned() })
     }
 
-    fn read_in(&self, Place { store, name }: &Place, key: &VerifierKey) -> Result<PinFile> {
+    fn read_in(&self, Place { store, name }: &Place, keys: OwnKeys<'_>) -> Result<PinFile> {
         let path = self.path.display();
         let none = |why: &dyn std::fmt::Display| {
             Error::new(
@@ -198,16 +167,17 @@ impl Pin {
         let note = SignedNote::parse(&bytes).map_err(|error| none(&error))?;
         let Checkpoint { origin, size, root, .. } =
             Checkpoint::parse(note.text).map_err(|error| none(&error))?;
+        let key = keys.ed25519();
         if origin != key.name() {
             let name = key.name();
             return Ok(PinFile::Foreign(format!(
                 "the pin {path} is of another log, `{origin}`, and this is `{name}`"
             )));
         }
-        Ok(match note.verify(key) {
+        Ok(match keys.require_signed(&note) {
             Ok(()) => PinFile::Head(TreeHead { size, root }),
-            Err(error) => {
-                PinFile::Foreign(format!("the pin {path} is not signed by the log's key, {key}: {error}"))
+            Err(why) => {
+                PinFile::Foreign(format!("the pin {path} is none of the log whose key is {key}: {why}"))
             }
         })
     }

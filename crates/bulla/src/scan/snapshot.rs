@@ -101,13 +101,26 @@ impl Snapshot {
 
     /// How many frames are believed: those that are witnessed, where a policy asks for that, else those that are signed.
     pub(crate) fn believed_frames(&self) -> u64 {
-        self.witnessed.as_ref().map_or(self.checkpoint.size, |witnessed| witnessed.head.size)
+        let signed = self.checkpoint.size;
+        self.witnessed.as_ref().map_or(signed, |witnessed| witnessed.head.size.min(signed))
     }
 
-    /// Whether the signed tree begins with the one that is witnessed, as the tiles tell.
+    /// The newest checkpoint of that, with its note.
+    pub(crate) fn believed_checkpoint(&self) -> (TreeHead, &[u8]) {
+        let signed = TreeHead { size: self.checkpoint.size, root: self.checkpoint.root };
+        match &self.witnessed {
+            Some(Witnessed { head, note: Some(note), .. }) if head.size < signed.size => (*head, note),
+            _ => (signed, &self.note),
+        }
+    }
+
+    /// Whether the signed tree begins with the one that is witnessed, as the tiles tell; or this with the signed one, where it is the larger.
     fn compare_witnessed(&self) -> Result<()> {
         let Some(Witnessed { head, .. }) = &self.witnessed else { return Ok(()) };
         let signed = TreeHead { size: self.checkpoint.size, root: self.checkpoint.root };
+        if head.size > signed.size {
+            return trust::require_beginning(&*self.store, signed, *head);
+        }
         match stored_tree::root_at(&*self.store, signed, head.size)? {
             Some(root) if root == head.root => Ok(()),
             Some(_) => Err(trust::is_other(head.size)),

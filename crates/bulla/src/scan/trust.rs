@@ -5,16 +5,19 @@
 //! cosigned: a checkpoint of the same log, whose tree the newest one's has to begin with. What follows that is signed and not
 //! witnessed.
 //!
-//! Invariant: `checkpoint.witnessed` is read before `checkpoint` is, and was published as `checkpoint` before: so it covers
-//! no more, beside a writer too.
+//! `checkpoint.witnessed` is read before `checkpoint` is, and was published as `checkpoint` before: so it covers no more, beside a writer
+//! too. It does in a copy that was made beside one, file by file: then the newest checkpoint counts, if the log's frames reach as far as
+//! what was witnessed, and are those.
 
 use crate::format::config::LogConfig;
 use crate::format::files;
 use crate::scan::finding::{Finding, FindingKind, Findings};
-use bulla_proof::checkpoint::{Checkpoint, NoteError, SignedNote, VerifierKey};
+use crate::scan::stored_tree;
+use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::policy::{Judgement, Policy, PolicyRefusal, WitnessState};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_text::time::format_seconds;
 use std::io;
 use std::sync::Arc;
 
@@ -32,10 +35,14 @@ pub(crate) struct Trust {
 /// What of a log is witnessed as a policy asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Witnessed {
-    /// The tree of the newest checkpoint of which that is known. It is not compared with the log's yet, where it is older than
-    /// the log's checkpoint.
+    /// The tree of the newest checkpoint of which that is known. It is not compared with the log's yet, where it is not that of the
+    /// log's checkpoint.
     pub(crate) head: TreeHead,
     pub(crate) witnesses: Vec<WitnessState>,
+    /// How old the quorum is: see [`Judgement::time`].
+    pub(crate) time: Option<u64>,
+    /// That checkpoint as a signed note, where it is not the log's newest one.
+    pub(crate) note: Option<Vec<u8>>,
 }
 
 impl Trust {
@@ -64,7 +71,7 @@ impl Trust {
         if let Some(policy) = self.policy.as_ref().filter(|policy| !policy.logs().is_empty())
             && let Err(error) = policy.log_of(note)
         {
-            refused(format!("{name}: {}", PolicyRefusal::Log(error)));
+            refused(format!("{name}: {error}"));
             anchored = false;
         }
         anchored
@@ -99,10 +106,14 @@ impl Trust {
     ) -> Option<Witnessed> {
         let policy = self.policy.as_ref()?;
         let missing = match policy.judge(note) {
-            Ok(Judgement { witnesses, unmet }) if unmet.is_empty() => {
-                return Some(Witnessed { head: head_of(checkpoint), witnesses });
+            Ok(Judgement { witnesses, unmet, time }) if unmet.is_empty() => {
+                return Some(Witnessed { head: head_of(checkpoint), witnesses, time, note: None });
             }
             Ok(judgement) => judgement.missing(),
+            Err(refusal @ PolicyRefusal::OwnWitness(_)) => {
+                findings.add(Finding::new(FindingKind::Unwitnessed, refusal.to_string()));
+                return None;
+            }
             Err(refusal) => {
                 let detail = format!("{}: {refusal}", files::CHECKPOINT);
                 findings.add(Finding::new(FindingKind::CosignatureInvalid, detail));
@@ -111,20 +122,8 @@ impl Trust {
         };
         let name = files::WITNESSED;
         let why = match kept.map(|kept| open_kept(policy, config, kept)) {
-            Some(Ok((older, witnesses))) if older.size <= checkpoint.size => {
-                return Some(Witnessed { head: head_of(&older), witnesses });
-            }
-            Some(Ok((older, _))) => {
-                let detail = format!(
-                    "{name} covers {} frames, and {} only {}: the log was put back to an earlier time",
-                    older.size,
-                    files::CHECKPOINT,
-                    checkpoint.size
-                );
-                findings.add(Finding::new(FindingKind::WitnessMismatch, detail));
-                return None;
-            }
-            Some(Err(refusal)) => format!("{missing}; nor of {name}: {refusal}"),
+            Some(Ok(witnessed)) => return Some(witnessed),
+            Some(Err(why)) => format!("{missing}; nor of {name}: {why}"),
             None => missing,
         };
         let detail = format!("the policy's quorum is not met of {}: {why}", files::CHECKPOINT);
@@ -139,30 +138,58 @@ impl From<Option<&VerifierKey>> for Trust {
     }
 }
 
-/// Reads a kept checkpoint, which has to be of the log, signed and witnessed.
-fn open_kept(
-    policy: &Policy,
-    config: &LogConfig,
-    kept: &[u8],
-) -> std::result::Result<(Checkpoint, Vec<WitnessState>), PolicyRefusal> {
-    let note = SignedNote::parse(kept).map_err(PolicyRefusal::Log)?;
-    let checkpoint = Checkpoint::parse(note.text).map_err(PolicyRefusal::Log)?;
-    if checkpoint.origin != config.origin {
-        return Err(PolicyRefusal::Log(NoteError::Origin));
-    }
-    note.verify(&config.verifier_key).map_err(PolicyRefusal::Log)?;
+/// Reads a kept checkpoint, which has to be of the log, signed with each of its keys, and witnessed.
+///
+/// # Errors
+/// Why it is none.
+fn open_kept(policy: &Policy, config: &LogConfig, kept: &[u8]) -> std::result::Result<Witnessed, String> {
+    let checkpoint = config.own_keys().open(kept)?;
+    let note = SignedNote::parse(kept).map_err(|error| error.to_string())?;
     if !policy.logs().is_empty() {
-        policy.log_of(&note).map_err(PolicyRefusal::Log)?;
+        policy.log_of(&note).map_err(|refusal| refusal.to_string())?;
     }
-    let judgement = policy.judge(&note)?;
+    let judgement = policy.judge(&note).map_err(|refusal| refusal.to_string())?;
     match judgement.is_met() {
-        true => Ok((checkpoint, judgement.witnesses)),
-        false => Err(PolicyRefusal::Quorum(judgement)),
+        true => Ok(Witnessed {
+            head: head_of(&checkpoint),
+            witnesses: judgement.witnesses,
+            time: judgement.time,
+            note: Some(kept.to_vec()),
+        }),
+        false => Err(PolicyRefusal::Quorum(judgement).to_string()),
     }
 }
 
 fn head_of(checkpoint: &Checkpoint) -> TreeHead {
     TreeHead { size: checkpoint.size, root: checkpoint.root }
+}
+
+/// That the tree that is witnessed begins with the one that `checkpoint` signs, which is smaller: in a copy that was made beside a writer.
+///
+/// # Errors
+/// `Tampered` where it does not, or the tree's files do not show it; `Unavailable` where one cannot be read.
+pub(crate) fn require_beginning(store: &dyn Store, signed: TreeHead, witnessed: TreeHead) -> Result<()> {
+    match stored_tree::root_at(store, witnessed, signed.size)? {
+        Some(root) if root == signed.root => Ok(()),
+        Some(_) => Err(is_other(witnessed.size)),
+        None => Err(Error::tampered(format!(
+            "{} covers {} frames, {} only {}, and {} does not show that the one goes on from the other: the log was put back to an earlier \
+             time, or copied beside a writer without the first of these two files held before; run `bulla verify`",
+            store.describe(files::WITNESSED),
+            witnessed.size,
+            files::CHECKPOINT,
+            signed.size,
+            store.describe("tile")
+        ))),
+    }
+}
+
+/// What is told of a log that ends before what was witnessed of it.
+pub(crate) fn ends_before(witnessed: u64, frames: u64) -> String {
+    format!(
+        "{} covers {witnessed} frames, and the log has only {frames}: some are missing or damaged, or the log was put back to an earlier time",
+        files::WITNESSED
+    )
 }
 
 /// What is told where what was witnessed is not the log.
@@ -173,9 +200,11 @@ pub(crate) fn other_tree(frames: u64) -> String {
     )
 }
 
-/// What is told of the frames from `from` to `size` that are signed and not witnessed.
-pub(crate) fn unwitnessed_tail(from: u64, size: u64) -> String {
-    format!("of {size} frames that the log's key signed the last {} are not witnessed yet", size - from)
+/// What is told of the frames from `from` to `size` that are signed and not witnessed, where the others were at that time.
+pub(crate) fn unwitnessed_tail((from, time): (u64, Option<u64>), size: u64) -> String {
+    let time = time.filter(|time| *time > 0).and_then(|time| format_seconds(i64::try_from(time).ok()?));
+    let since = time.map_or_else(String::new, |time| format!("; what is before them was at {time}"));
+    format!("of {size} frames that the log's key signed the last {} are not witnessed{since}", size - from)
 }
 
 /// The same as an error.

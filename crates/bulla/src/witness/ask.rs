@@ -66,16 +66,16 @@ fn converse(
                     });
                 }
                 if has == old {
-                    return Err(Refusal::other_tree(format!(
-                        "it has cosigned another tree of {has} frames: the log's key has signed two histories"
-                    )));
+                    // So version 1.0.0 of tlog-witness has it; since 1.1.0 it is 422.
+                    return Err(Refusal::other_tree(another_of_that_size(has)));
                 }
                 old = has;
             }
+            422 if old == size => return Err(Refusal::other_tree(another_of_that_size(size))),
             422 => {
                 return Err(Refusal::other_tree(format!(
                     "nothing shows it that the log's {size} frames begin with the {old} that it has cosigned: the log's key has signed two \
-                     histories, or the tree's files are damaged (`bulla verify` tells which)"
+                     histories; or the tree's files here are damaged, and then `bulla verify` names the one that is"
                 )));
             }
             404 => {
@@ -92,6 +92,10 @@ fn converse(
         }
     }
     Err(Refusal::passing("it says each time that it has cosigned another tree"))
+}
+
+fn another_of_that_size(size: u64) -> String {
+    format!("it has cosigned another tree of {size} frames: the log's key has signed two histories")
 }
 
 /// The body of C2SP tlog-witness's `add-checkpoint`.

@@ -151,6 +151,33 @@ impl Witnessing {
         self.standings.iter().all(|standing| !standing.busy && standing.tried >= newest)
     }
 
+    /// Counts those that are being asked for as failed, since nobody waits for them any longer; `why` is told of each.
+    pub(crate) fn give_up(&mut self, why: &str) -> Vec<String> {
+        let unanswered = self.standings.iter_mut().filter(|standing| standing.busy);
+        let told = unanswered.map(|standing| {
+            standing.failures += 1;
+            // That it has another history stays so.
+            if standing.refusal.as_ref().is_none_or(|refusal| !refusal.other_tree) {
+                standing.refusal = Some(Refusal::passing(why));
+            }
+            let AskedWitness { name, address, .. } = &*standing.witness;
+            format!("the witness `{name}` ({address}) does not cosign: {why}")
+        });
+        told.collect()
+    }
+
+    /// The id of a witness's key, and why it refuses the log for good, if it does.
+    pub(crate) fn refusal(&self, index: usize) -> (u32, Option<&str>) {
+        let standing = &self.standings[index];
+        let refusal = standing.refusal.as_ref().filter(|refusal| refusal.other_tree);
+        (standing.witness.key.key_id(), refusal.map(|refusal| &refusal.why[..]))
+    }
+
+    /// Whether a witness has cosigned a target of that size.
+    pub(crate) fn has_cosigned(&self, index: usize, size: u64) -> bool {
+        self.standings[index].answered.is_some_and(|answered| answered >= size)
+    }
+
     /// Takes what came of asking a witness for the checkpoint of `head`, and keeps a cosignature. `now` is the steady clock's.
     pub(crate) fn take(&mut self, index: usize, head: TreeHead, asked: Asked, now: u64) -> Taken {
         let mut taken = Taken::default();
@@ -229,6 +256,7 @@ impl Witnessing {
             time: standing.newest.map(|(_, time)| time),
             failures: standing.failures,
             failure: standing.refusal.as_ref().map(|refusal| refusal.why.clone()),
+            refuses: standing.refusal.as_ref().is_some_and(|refusal| refusal.other_tree),
         };
         self.standings.iter().map(of).collect()
     }

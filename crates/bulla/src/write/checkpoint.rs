@@ -177,7 +177,7 @@ impl Checkpointer {
         SealState { log, terms, chain, root, subjects, followed, holds }.save(&*self.keys)?;
         let note = signed_note(&self.config.origin, size, root, &self.signing)?;
         if let Some(pin) = &mut self.pin {
-            pin.advance((&*self.log, &self.config.verifier_key), head, &note)?;
+            pin.advance((&*self.log, self.config.own_keys()), head, &note)?;
         }
         let (turn, path) = self.tree.path();
         if self.log.paths().is_some_and(|paths| paths.turn() != turn) {

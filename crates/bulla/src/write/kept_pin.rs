@@ -1,8 +1,8 @@
 //! The pin of a log that is being written: each checkpoint advances it before it is published itself.
 
+use crate::format::config::signed::OwnKeys;
 use crate::format::files;
 use crate::scan::pin::{Advanced, Pin};
-use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Result, Store};
 use bulla_text::spelling::counted;
@@ -45,12 +45,7 @@ impl KeptPin {
     /// # Errors
     /// `Tampered` where somebody has advanced it further than this log ever was, or with another history; else as
     /// [`Pin::advance`].
-    pub(crate) fn advance(
-        &mut self,
-        log: (&dyn Store, &VerifierKey),
-        to: TreeHead,
-        note: &str,
-    ) -> Result<()> {
+    pub(crate) fn advance(&mut self, log: (&dyn Store, OwnKeys<'_>), to: TreeHead, note: &str) -> Result<()> {
         match self.pin.advance(log, (to, note.as_bytes()), Some(self.known))? {
             Advanced::To(head) => {
                 self.known = head;

@@ -32,7 +32,7 @@ use crate::scan::located::event_in;
 use crate::write::commit::Start;
 use crate::write::tree_files;
 use bulla_crypto::seal_chain::{Seal, SealChain};
-use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
+use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::TileBuilder;
@@ -364,7 +364,10 @@ fn read_checkpoint(log: &dyn Store, config: &LogConfig) -> Result<Checkpoint> {
             Some(_) => error,
         }
     })?;
-    open_checkpoint(&bytes, &config.verifier_key).map_err(|error| Error::tampered(format!("{name}: {error}")))
+    config
+        .own_keys()
+        .open(&bytes)
+        .map_err(|error| Error::tampered(format!("{name}: {error}; run `bulla verify`")))
 }
 
 fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealState> {

@@ -77,6 +77,8 @@ pub struct WitnessTelemetry {
     pub failures: u64,
     /// Why it has not cosigned what it was asked for last; nothing where it has, or was not asked yet.
     pub failure: Option<String>,
+    /// Whether that is because it has cosigned another history of the log, or a longer one: what no later attempt mends.
+    pub refuses: bool,
 }
 
 /// Things that take time: how often, how long together, and at most.

@@ -125,4 +125,12 @@ fn a_head_that_is_none_of_this_log_is_a_violation_and_no_receipt_is_made() {
     world.append();
     world.is_current();
     assert!(world.findings().is_empty());
+    // What is no file is no head either.
+    let kept = world.directory().join("kept");
+    fs::rename(world.cose(), &kept).unwrap();
+    std::os::unix::fs::symlink(&kept, world.cose()).unwrap();
+    assert!(world.findings().contains(&"cose-mismatch".to_owned()), "a link");
+    fs::remove_file(world.cose()).unwrap();
+    fs::create_dir(world.cose()).unwrap();
+    assert!(world.findings().contains(&"cose-mismatch".to_owned()), "a directory");
 }

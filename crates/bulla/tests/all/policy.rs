@@ -67,11 +67,16 @@ fn witness(seed: u8) -> (SigningKey, CosignerKey) {
 }
 
 fn cosign(note: &str, seeds: &[u8]) -> String {
+    cosign_at(note, seeds, 1_700_000_000)
+}
+
+/// Each of them at its number behind `time`.
+fn cosign_at(note: &str, seeds: &[u8], time: u64) -> String {
     let mut note = note.to_owned();
     for seed in seeds {
         let (secret, key) = witness(*seed);
         let parsed = SignedNote::parse(note.as_bytes()).unwrap();
-        let time = 1_700_000_000 + u64::from(*seed);
+        let time = time + u64::from(*seed);
         let line =
             key.signature_line(time, &secret.sign(&key.message(parsed.text, time).unwrap()).to_bytes());
         let mut parsed = parsed.clone();
@@ -148,6 +153,155 @@ fn what_follows_the_kept_checkpoint_is_not_witnessed_yet() {
     assert_eq!(violations(&world.verify(&policy)), [FindingKind::Unwitnessed]);
 }
 
+/// As a backup beside a writer is made: the checkpoint was copied first, and the rest after more of it was witnessed.
+#[test]
+fn of_a_copy_with_an_older_checkpoint_than_was_witnessed_the_checkpoint_counts_where_the_frames_go_on_from_it()
+ {
+    let world = World::new();
+    let (earlier, of_keys) = (world.place.path().join("earlier"), world.place.path().join("earlier.keys"));
+    let keys = bulla::default_keys(&world.directory);
+    world.append(1);
+    copy(&world.directory, &earlier);
+    copy(&keys, &of_keys);
+    world.append(3);
+    let held = fs::read(world.path("checkpoint")).unwrap();
+    let frames = world.verify(&"quorum none\n".parse().unwrap()).tree_size;
+    world.append(4);
+    let kept = world.cosigned(&[1, 2]);
+    let witnessed = world.verify(&"quorum none\n".parse().unwrap()).tree_size;
+    fs::write(world.path(KEPT), &kept).unwrap();
+    fs::write(world.path("checkpoint"), &held).unwrap();
+    let report = world.verify(&world.policy());
+    assert!(report.ok, "{:?}", report.findings);
+    assert_eq!((report.tree_size, report.witnessed.unwrap().frames), (frames, witnessed));
+    let reader = || Reader::open(&world.directory).unwrap().policy(world.policy()).identity(identity(&world));
+    let mut seen = Vec::new();
+    let mut follow = reader().follow(&Query::new()).unwrap().signed_only(true);
+    follow
+        .poll(|followed| {
+            seen.push(followed.number);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(seen, [0, 1, 2, 3], "what the checkpoint covers, and no more");
+
+    // Where the log ends before, or somebody's checkpoint of another history is put beside it, it does not.
+    fs::remove_dir_all(&world.directory).unwrap();
+    fs::remove_dir_all(&keys).unwrap();
+    copy(&earlier, &world.directory);
+    copy(&of_keys, &keys);
+    fs::write(world.path(KEPT), &kept).unwrap();
+    let report = world.verify(&world.policy());
+    assert_eq!(violations(&report), [FindingKind::WitnessMismatch]);
+    let detail =
+        &report.findings.iter().find(|finding| finding.severity == Severity::Violation).unwrap().detail;
+    assert!(detail.contains("put back to an earlier time"), "{detail}");
+    assert!(reader().follow(&Query::new()).is_err());
+    fs::remove_file(world.path(KEPT)).unwrap();
+    world.append(2);
+    let of_other = fs::read(world.path("checkpoint")).unwrap();
+    world.append(9);
+    fs::write(world.path("checkpoint"), of_other).unwrap();
+    fs::write(world.path(KEPT), &kept).unwrap();
+    assert_eq!(violations(&world.verify(&world.policy())), [FindingKind::WitnessMismatch]);
+    assert!(reader().follow(&Query::new()).is_err());
+}
+
+/// What nobody has cosigned moves no pin of an auditor, and is not new for ever.
+#[test]
+fn a_pin_goes_as_far_as_the_witnesses_and_their_silence_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    let init = Init::default().origin("example.com/audit").erasure(false);
+    let init = init.heartbeat(std::time::Duration::from_secs(60));
+    let key = init.create(&directory).unwrap().verifier_key;
+    let world = World { place, directory, key };
+    world.append(2);
+    fs::write(world.path(KEPT), world.cosigned(&[1, 2])).unwrap();
+    let (policy, pin) = (world.policy(), world.place.path().join("audit.pin"));
+    let frames = world.verify(&policy).tree_size;
+    world.append(3);
+    let verify = || Verify::open(&world.directory).unwrap().policy(policy.clone()).pin(&pin);
+    for _ in 0..2 {
+        let report = verify().run().unwrap();
+        assert!(report.ok, "{:?}", report.findings);
+        assert_eq!(report.pin.unwrap().frames, Some(frames));
+    }
+    // By the log's own word it would go further.
+    let report = Verify::open(&world.directory).unwrap().key(world.key.clone()).pin(&pin).run().unwrap();
+    assert_eq!(report.pin.unwrap().frames, Some(report.tree_size));
+    // And it never goes back.
+    assert_eq!(verify().run().unwrap().pin.unwrap().frames, Some(report.tree_size));
+
+    let hour = std::time::Duration::from_secs(3600);
+    let stale = verify().newer_than(hour).run().unwrap();
+    assert_eq!(violations(&stale), [FindingKind::Stale]);
+    let detail = &stale.findings.iter().find(|finding| finding.kind == FindingKind::Stale).unwrap().detail;
+    assert!(detail.contains("the policy asks for"), "{detail}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let note = world.cosigned(&[]);
+    for (time, ok) in [(now - 60, true), (now - 2 * 3600, false), (now + 2 * 3600, false)] {
+        fs::write(world.path(KEPT), cosign_at(&note, &[1, 2], time)).unwrap();
+        assert_eq!(verify().newer_than(hour).run().unwrap().ok, ok, "{time} at {now}");
+        assert!(verify().run().unwrap().ok, "{time} at {now}");
+    }
+    // One that is new does not stand for two.
+    fs::write(world.path(KEPT), cosign(&cosign_at(&note, &[1], now), &[2])).unwrap();
+    assert_eq!(violations(&verify().newer_than(hour).run().unwrap()), [FindingKind::Stale]);
+}
+
+/// A log's own keys: each has to have signed, wherever one of its checkpoints is read.
+#[test]
+fn each_key_of_a_log_has_to_have_signed_its_checkpoints() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    let init = Init::default().origin("example.com/audit").erasure(false).ml_dsa(true);
+    let created = init.create(&directory).unwrap();
+    let (key, ml_dsa) = (created.verifier_key, created.ml_dsa_key.unwrap());
+    let world = World { place, directory, key };
+    world.append(2);
+    let (policy, pin) = (world.policy(), world.place.path().join("audit.pin"));
+    let whole = world.cosigned(&[]);
+    // The lines are those of Ed25519 and of ML-DSA-44, in this order.
+    let lines: Vec<_> = whole.split_inclusive('\n').collect();
+    let without = lines[..lines.len() - 1].concat();
+    let mut flipped = whole.clone().into_bytes();
+    let at = flipped.len() - 100;
+    flipped[at] = if flipped[at] == b'A' { b'B' } else { b'A' };
+    let flipped = String::from_utf8(flipped).unwrap();
+
+    for kept in [&without, &flipped] {
+        fs::write(world.path(KEPT), cosign(kept, &[1, 2])).unwrap();
+        let report = world.verify(&policy);
+        assert_eq!(violations(&report), [FindingKind::Unwitnessed]);
+        assert!(report.findings[0].detail.contains("ML-DSA-44"), "{}", report.findings[0].detail);
+    }
+    fs::write(world.path(KEPT), cosign(&whole, &[1, 2])).unwrap();
+    assert!(world.verify(&policy).ok);
+    fs::remove_file(world.path(KEPT)).unwrap();
+
+    fs::write(&pin, &without).unwrap();
+    let pinned = Verify::open(&world.directory).unwrap().key(world.key.clone()).pin(&pin).run().unwrap();
+    assert_eq!(violations(&pinned), [FindingKind::PinMismatch]);
+
+    for damaged in [&without, &flipped] {
+        fs::write(world.path("checkpoint"), damaged).unwrap();
+        let report = Verify::open(&world.directory).unwrap().run().unwrap();
+        assert_eq!(violations(&report), [FindingKind::CheckpointDamaged]);
+        let error = Log::open(&world.directory, Options::default()).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), bulla::ErrorKind::Tampered, "{error}");
+        assert!(error.to_string().contains("ML-DSA-44"), "{error}");
+        assert_eq!(&fs::read_to_string(world.path("checkpoint")).unwrap(), damaged, "the evidence stays");
+    }
+    fs::write(world.path("checkpoint"), &whole).unwrap();
+
+    // And with neither is the log a witness of itself.
+    let own: Policy = format!("log {}\nwitness own {ml_dsa}\nquorum own\n", world.key).parse().unwrap();
+    let report = world.verify(&own);
+    assert_eq!(violations(&report), [FindingKind::Unwitnessed]);
+    assert!(report.findings[0].detail.contains("the log's own name"), "{}", report.findings[0].detail);
+}
+
 /// Whoever has the log's key writes a second history: the witnesses have seen the first.
 #[test]
 fn another_history_than_the_one_that_was_witnessed_is_found() {
@@ -178,6 +332,77 @@ fn another_history_than_the_one_that_was_witnessed_is_found() {
     copy(&earlier, &world.directory);
     fs::write(world.path(KEPT), &kept).unwrap();
     assert_eq!(violations(&world.verify(&world.policy())), [FindingKind::WitnessMismatch]);
+}
+
+/// Whoever puts log and keys back to an earlier time, and leaves what was witnessed since, has a log that nobody can open for writing.
+#[test]
+fn a_log_that_does_not_go_on_from_what_was_witnessed_is_not_opened_for_writing() {
+    let world = World::new();
+    world.append(2);
+    let (earlier, of_keys) = (world.place.path().join("earlier"), world.place.path().join("earlier.keys"));
+    let keys = bulla::default_keys(&world.directory);
+    copy(&world.directory, &earlier);
+    copy(&keys, &of_keys);
+    let put_back = || {
+        fs::remove_dir_all(&world.directory).unwrap();
+        fs::remove_dir_all(&keys).unwrap();
+        copy(&earlier, &world.directory);
+        copy(&of_keys, &keys);
+    };
+    let open = || Log::open(&world.directory, Options::default()).map(|log| log.close().unwrap());
+    let refused = |why: &str| {
+        let error = open().unwrap_err();
+        assert_eq!(error.kind(), bulla::ErrorKind::Tampered, "{error}");
+        assert!(error.to_string().contains(KEPT) && error.to_string().contains(why), "{error}");
+    };
+    world.append(3);
+    let kept = world.cosigned(&[1, 2]);
+    fs::write(world.path(KEPT), &kept).unwrap();
+    open().unwrap();
+
+    put_back();
+    fs::write(world.path(KEPT), &kept).unwrap();
+    refused("an older copy of the log was put in its place");
+    // That the log's key has signed it is what counts; who cosigned it, nobody has to know here.
+    fs::write(world.path(KEPT), kept.replace("w2.example", "w3.example")).unwrap();
+    refused("an older copy of the log was put in its place");
+    // What that key has not signed says nothing.
+    for other in [&kept.replace("\u{2014} example.com/audit", "\u{2014} example.com/other"), "no note", ""] {
+        put_back();
+        fs::write(world.path(KEPT), other).unwrap();
+        open().unwrap();
+    }
+
+    // A second history that is longer by now.
+    put_back();
+    world.append(9);
+    open().unwrap();
+    fs::write(world.path(KEPT), &kept).unwrap();
+    refused("the log was rewritten since, or has a second history");
+    assert!(
+        fs::read_to_string(world.path(KEPT)).unwrap() == kept,
+        "nothing is written to a log that is refused"
+    );
+}
+
+/// What a writer that was killed has not signed counts, too: it was witnessed before.
+#[test]
+fn frames_that_are_adopted_are_compared_with_what_was_witnessed() {
+    let world = World::new();
+    world.append(2);
+    let keys = bulla::default_keys(&world.directory);
+    let earlier = ["checkpoint", "seal.state"]
+        .map(|name| fs::read(world.path(name)).or_else(|_| fs::read(keys.join(name))).unwrap());
+    world.append(3);
+    let kept = world.cosigned(&[1, 2]);
+    fs::write(world.path(KEPT), &kept).unwrap();
+    fs::write(world.path("checkpoint"), &earlier[0]).unwrap();
+    fs::write(keys.join("seal.state"), &earlier[1]).unwrap();
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    assert!(log.recovery().frames > 0);
+    log.close().unwrap();
+    let report = world.verify(&world.policy());
+    assert!(report.ok, "{:?}", report.findings);
 }
 
 #[test]

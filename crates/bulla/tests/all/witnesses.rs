@@ -255,10 +255,6 @@ fn what_is_no_cosignature_is_not_kept() {
     let seeded =
         |seed: u8| WitnessKey::from_seed("w.example/1", CosignatureAlgorithm::Ed25519, &[seed; 32]).unwrap();
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    let text_of = |body: &str| {
-        let note = body.split_once("\n\n").unwrap().1;
-        note[..=note.find("\n\n").unwrap()].to_owned()
-    };
     type Answer = Box<dyn Fn(&str) -> String + Send + Sync>;
     let cases: Vec<(&str, Answer)> = vec![
         (
@@ -299,6 +295,9 @@ fn what_is_no_cosignature_is_not_kept() {
         ("409, and not with the size", Box::new(|_| response(409, "many\n"))),
         ("the log was put back to an earlier time", Box::new(|_| response(409, "1000000\n"))),
         ("nothing shows it", Box::new(|_| response(422, ""))),
+        // As versions 1.1.0 and 1.0.0 of tlog-witness have it.
+        ("the log's key has signed two histories", Box::new(|body| another_of_that_size(body, 422))),
+        ("the log's key has signed two histories", Box::new(|body| another_of_that_size(body, 409))),
         (
             "says each time",
             Box::new(|body| {
@@ -322,6 +321,19 @@ fn what_is_no_cosignature_is_not_kept() {
         let note = std::fs::read_to_string(place.join("checkpoint")).unwrap();
         assert!(!note.contains("w.example"), "{why}: {note}");
     }
+}
+
+/// The text of the checkpoint in a request.
+fn text_of(body: &str) -> String {
+    let note = body.split_once("\n\n").unwrap().1;
+    note[..=note.find("\n\n").unwrap()].to_owned()
+}
+
+/// Answers as a witness does that has seen another tree of the size that it is asked for: `status` once the old size is that one.
+fn another_of_that_size(body: &str, status: u16) -> String {
+    let size = text_of(body).lines().nth(1).unwrap().to_owned();
+    let old = body.lines().next().unwrap().strip_prefix("old ").unwrap();
+    response(if old == size { status } else { 409 }, &format!("{size}\n"))
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
-use crate::write::engine::pins::PinAtHand;
+use crate::write::engine::pins::{self, PinAtHand};
 use crate::write::engine::{self, Course, Leftover, Vaults, course, followed_more, leftover, require_newest};
 use crate::write::recover::{self, Beyond};
 use bulla_proof::checkpoint::Checkpoint;
@@ -117,13 +117,13 @@ impl Found {
         Ok(Found { manifest, beyond, lost_frames })
     }
 
-    /// Compares a pin with it.
+    /// Compares with it what is known of the log's earlier trees.
     ///
     /// # Errors
-    /// As [`PinAtHand::compare`].
-    pub(super) fn compare(&self, log: &dyn Store, pin: &PinAtHand) -> Result<()> {
+    /// As [`pins::compare`].
+    pub(super) fn compare(&self, log: (&dyn Store, &LogConfig), pin: Option<&PinAtHand>) -> Result<()> {
         let Checkpoint { size, root, .. } = self.manifest.snapshot.checkpoint;
-        pin.compare(log, TreeHead { size, root }, (&self.beyond.edge, self.beyond.next))
+        pins::compare(pin, log, TreeHead { size, root }, (&self.beyond.edge, self.beyond.next))
     }
 
     /// Whether the log ends before what the vault followed.

@@ -1,9 +1,9 @@
 //! `witness_policy` of `[log]`: which witnesses a log asks for cosignatures, and which of them it takes.
 
 use bulla_http::Address;
-use bulla_proof::VerifierKey;
 use bulla_proof::cosignature::CosignerKey;
-use bulla_proof::policy::Policy;
+use bulla_proof::policy::{Policy, PolicyWitness};
+use bulla_proof::{CosignatureAlgorithm, VerifierKey};
 use bulla_store::{Error, Result};
 
 /// The longest policy that a log has, in bytes.
@@ -73,11 +73,20 @@ impl WitnessPolicy {
         Ok(WitnessPolicy { text: text.to_owned(), policy, asked })
     }
 
-    /// Refuses a policy that names logs, of which none is this one.
+    /// Refuses a policy that names logs, of which none is this one, and one with a witness that goes by this log's name and may have its key.
     ///
     /// # Errors
     /// `Invalid`.
     pub(crate) fn check_log(&self, key: &VerifierKey) -> Result<()> {
+        let own = |witness: &&PolicyWitness| {
+            witness.key.algorithm() == CosignatureAlgorithm::MlDsa44 && witness.key.name() == key.name()
+        };
+        if let Some(witness) = self.policy.witnesses().iter().find(own) {
+            return Err(Error::invalid(format!(
+                "the witness `{}` goes by the log's own name: a key with which the log itself signs is no witness",
+                witness.name
+            )));
+        }
         let logs = self.policy.logs();
         match logs.is_empty() || logs.iter().any(|log| log.key == key.clone().into()) {
             true => Ok(()),
@@ -162,5 +171,9 @@ mod tests {
         let policy = WitnessPolicy::parse(&text).unwrap();
         policy.check_log(log.verifier()).unwrap();
         assert!(policy.check_log(other.verifier()).is_err());
+        let own = CosignerKey::ml_dsa_44("example.com/log", &[7; 1312]).unwrap();
+        let text = format!("witness a {one} https://a.example\nwitness own {own}\nquorum own\n");
+        let error = WitnessPolicy::parse(&text).unwrap().check_log(log.verifier()).unwrap_err().to_string();
+        assert!(error.contains("`own` goes by the log's own name"), "{error}");
     }
 }

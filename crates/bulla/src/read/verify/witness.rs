@@ -2,8 +2,7 @@
 
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::AtPin;
-use crate::scan::trust::{Witnessed, other_tree, unwitnessed_tail};
-use bulla_proof::tree::TreeHead;
+use crate::scan::trust::{Witnessed, ends_before, other_tree, unwitnessed_tail};
 
 /// Who has seen how much of a log, as a policy asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub struct WitnessSeen {
 }
 
 impl WitnessReport {
-    pub(super) fn of(Witnessed { head, witnesses }: &Witnessed) -> Self {
+    pub(super) fn of(Witnessed { head, witnesses, .. }: &Witnessed) -> Self {
         let seen = witnesses.iter().map(|witness| WitnessSeen {
             name: witness.name.clone(),
             time: witness.cosignature.map(|cosignature| cosignature.timestamp),
@@ -37,10 +36,23 @@ impl WitnessReport {
 }
 
 /// What there is to tell of the frames of which `size` are signed and as many as `head` says are witnessed; `at_head` is what the
-/// log was found to be there.
-pub(super) fn judge(head: TreeHead, at_head: Option<AtPin>, size: u64, strict: bool) -> Option<Finding> {
+/// log was found to be there: behind the signed frames, too, in a copy that was made beside a writer.
+pub(super) fn judge(
+    witnessed: &Witnessed,
+    at_head: Option<AtPin>,
+    size: u64,
+    strict: bool,
+) -> Option<Finding> {
+    let Witnessed { head, time, .. } = witnessed;
     match at_head {
-        Some(AtPin::Other | AtPin::Shorter { .. }) => {
+        Some(AtPin::Shorter { frames }) => {
+            let detail = ends_before(head.size, frames);
+            let mut finding =
+                Finding::new(FindingKind::WitnessMismatch, detail).frame(frames.min(head.size - 1));
+            finding.last_frame = Some(head.size - 1);
+            Some(finding)
+        }
+        Some(AtPin::Other) => {
             let mut finding = Finding::new(FindingKind::WitnessMismatch, other_tree(head.size)).frame(0);
             finding.last_frame = Some(head.size.saturating_sub(1));
             Some(finding)
@@ -49,7 +61,7 @@ pub(super) fn judge(head: TreeHead, at_head: Option<AtPin>, size: u64, strict: b
         None | Some(AtPin::Same) if head.size >= size => None,
         None | Some(AtPin::Same) => {
             let kind = if strict { FindingKind::Unwitnessed } else { FindingKind::UnwitnessedTail };
-            let mut finding = Finding::new(kind, unwitnessed_tail(head.size, size)).frame(head.size);
+            let mut finding = Finding::new(kind, unwitnessed_tail((head.size, *time), size)).frame(head.size);
             finding.last_frame = Some(size - 1);
             Some(finding)
         }

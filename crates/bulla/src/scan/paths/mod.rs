@@ -16,6 +16,7 @@ mod spreading;
 mod store;
 mod taking;
 
+use crate::format::config::signed::OwnKeys;
 use crate::format::config::{self, LogConfig};
 use crate::format::files;
 use crate::format::path::{self, PathId};
@@ -23,7 +24,8 @@ use crate::keys::paths::{self as known, KnownPath};
 use crate::keys::settings;
 use crate::scan::checkpoint::read_note;
 use bulla_crypto::environment::{Environment, Tell};
-use bulla_proof::checkpoint::{VerifierKey, open_checkpoint};
+use bulla_proof::LogKey;
+use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, FileSystem, Lock, Result, Store, Switch};
@@ -36,6 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 pub(crate) struct LogPaths {
     log: LogId,
     key: VerifierKey,
+    ml_dsa_key: Option<LogKey>,
     keys: Option<Arc<dyn Store>>,
     tell: Option<Tell>,
     /// The log's own directory, as it was opened.
@@ -136,6 +139,7 @@ pub fn join_paths(
     let paths = LogPaths {
         log: config.id,
         key: config.verifier_key,
+        ml_dsa_key: config.ml_dsa_key,
         keys: keys.cloned(),
         tell: environment.path_replaced.clone(),
         first: log,
@@ -208,7 +212,7 @@ impl LogPaths {
 
     /// What a checkpoint says that the log's key signed.
     fn head(&self, note: &[u8]) -> Option<TreeHead> {
-        let checkpoint = open_checkpoint(note, &self.key).ok()?;
+        let checkpoint = OwnKeys::new(&self.key, self.ml_dsa_key.as_ref()).open(note).ok()?;
         Some(TreeHead { size: checkpoint.size, root: checkpoint.root })
     }
 

@@ -1,14 +1,17 @@
 //! The pin of a log that is opened for writing: what is there is looked at and compared before anything is written, and is made,
-//! remembered and advanced after that.
+//! remembered and advanced after that. The newest checkpoint that the log's witnesses have cosigned is compared as a pin is.
 //!
 //! Invariants:
-//! - nothing is adopted of a log that ends before its pin, or that does not begin with its frames;
+//! - nothing is adopted of a log that ends before its pin or `checkpoint.witnessed`, or that does not begin with their frames;
 //! - the pin is there before the key directory remembers it, so that no crash leaves one that is remembered and missing;
 //! - one that the key directory remembers and that is missing is never made again by opening the log.
 
 use crate::format::config::{self, LogConfig};
+use crate::format::files;
 use crate::keys::settings;
 use crate::scan::checkpoint::trusted_checkpoint;
+use crate::scan::cosignatures;
+use crate::scan::earlier::Earlier;
 use crate::scan::pin::{Pin, PinFile};
 use crate::scan::trust::Trust;
 use crate::write::checkpoint::signed_note;
@@ -62,7 +65,7 @@ impl PinAtHand {
         }
         let Some(path) = given.or(remembered) else { return Ok(None) };
         let pin = open(path, (log, keys), environment)?;
-        let head = match pin.read(&config.verifier_key)? {
+        let head = match pin.read(config.own_keys())? {
             PinFile::Head(head) => Some(head),
             PinFile::Foreign(why) => return Err(Error::new(ErrorKind::Refused, why)),
             PinFile::Nothing if remembered.is_some() => {
@@ -82,34 +85,9 @@ impl PinAtHand {
         Ok(Some(PinAtHand { pin, head, remembered: remembered.is_some() }))
     }
 
-    /// Compares the pin with what would be gone on with: a log whose checkpoint signs `signed`, that ends with `edge`, behind frame
-    /// `next`.
-    ///
-    /// # Errors
-    /// `Tampered` where the log ends before the pin does, or does not begin with its frames; `Unavailable` where a file of the
-    /// tree cannot be read.
-    pub(crate) fn compare(
-        &self,
-        log: &dyn Store,
-        signed: TreeHead,
-        (edge, next): (&Edge, u64),
-    ) -> Result<()> {
-        let Some(head) = self.head else { return Ok(()) };
-        let name = log.describe("");
-        if next < head.size {
-            return Err(Error::tampered(format!(
-                "{name} ends after {}, but {}; run `bulla verify`",
-                counted(next, "frame"),
-                self.pin.is_ahead(head.size)
-            )));
-        }
-        match edge.root_at(head.size) {
-            Some(root) if root == head.root => Ok(()),
-            Some(_) => {
-                Err(Error::tampered(format!("{name}: {}; run `bulla verify`", self.pin.is_other(head.size))))
-            }
-            None => self.pin.require_beginning(log, signed, head),
-        }
+    /// The tree that the log has to go on from; `None` where there is no pin yet.
+    fn earlier(&self) -> Option<Earlier> {
+        self.head.map(|head| self.pin.earlier(head))
     }
 
     /// Makes the pin, of the log's checkpoint, where there is none, and has the key directory remember it. What speaks against the
@@ -138,6 +116,41 @@ impl PinAtHand {
         }
         Ok(KeptPin::new(self.pin, self.head.unwrap_or(signed), self.head.is_none()))
     }
+}
+
+/// Compares what is known of the log's earlier trees with what would be gone on with, a log whose checkpoint signs `signed` and that ends
+/// with `edge`, behind frame `next`: the pin, and the newest checkpoint that the log's witnesses have cosigned. Of the latter the signature
+/// of the log's key is what counts, whatever became of its witnesses and their policy since: it says that the log had so many frames.
+///
+/// # Errors
+/// `Tampered` where the log ends before one of them does, or does not begin with its frames; `Unavailable` where a file cannot be read.
+pub(crate) fn compare(
+    pin: Option<&PinAtHand>,
+    (log, config): (&dyn Store, &LogConfig),
+    signed: TreeHead,
+    (edge, next): (&Edge, u64),
+) -> Result<()> {
+    let witnessed = cosignatures::read(log, config, files::WITNESSED)?
+        .map(|(_, head)| Earlier { name: log.describe(files::WITNESSED), head });
+    let name = log.describe("");
+    for earlier in pin.and_then(PinAtHand::earlier).into_iter().chain(witnessed) {
+        let head = earlier.head;
+        if next < head.size {
+            return Err(Error::tampered(format!(
+                "{name} ends after {}, but {}; run `bulla verify`",
+                counted(next, "frame"),
+                earlier.is_ahead()
+            )));
+        }
+        match edge.root_at(head.size) {
+            Some(root) if root == head.root => {}
+            Some(_) => {
+                return Err(Error::tampered(format!("{name}: {}; run `bulla verify`", earlier.is_other())));
+            }
+            None => earlier.require_beginning(log, signed)?,
+        }
+    }
+    Ok(())
 }
 
 /// The pin at a path, which lies neither in the log's directory nor among its keys: it would be put back with them.
@@ -173,7 +186,7 @@ pub(crate) fn make_where_missing(
     environment: &Environment,
 ) -> Result<Option<u64>> {
     let pin = open(path, (log, keys), environment)?;
-    match pin.read(&config.verifier_key)? {
+    match pin.read(config.own_keys())? {
         PinFile::Head(_) => Ok(None),
         PinFile::Foreign(why) => Err(Error::new(ErrorKind::Refused, why)),
         PinFile::Nothing => {

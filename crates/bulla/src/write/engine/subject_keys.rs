@@ -10,7 +10,7 @@ use crate::keys::{files, vault};
 use crate::scan::manifest::Manifest;
 use crate::scan::own_keys::other_history;
 use crate::scan::snapshot::Snapshot;
-use crate::write::engine::pins::PinAtHand;
+use crate::write::engine::pins::{self, PinAtHand};
 use crate::write::recover::{self, Edge, Found};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::Subjects;
@@ -141,10 +141,8 @@ fn find(
     pin: Option<&PinAtHand>,
 ) -> Result<Found> {
     let found = recover::find(&**log, keys, config)?;
-    if let Some(pin) = pin {
-        let (edge, next) = found.edge();
-        pin.compare(&**log, found.signed(), (&edge, next))?;
-    }
+    let (edge, next) = found.edge();
+    pins::compare(pin, (&**log, config), found.signed(), (&edge, next))?;
     if let Some(subject_keys) = subject_keys.filter(|_| vaults == Vaults::Newest) {
         let SubjectKeys { subjects, vault } = subject_keys;
         let log = (found.signed_frames(), found.report.entries);
