@@ -91,6 +91,17 @@ impl FileSystem {
         })
     }
 
+    /// Whether both hold the same directory, by device and inode.
+    ///
+    /// # Errors
+    /// Where one of them is not there, or cannot be asked.
+    pub fn is_same_directory(&self, other: &FileSystem) -> io::Result<bool> {
+        let id = |store: &FileSystem| {
+            Ok::<_, io::Error>(FileId::of(&rustix::fs::fstat(store.shared.held()?.directory())?))
+        };
+        Ok(id(self)? == id(other)?)
+    }
+
     /// The bytes of a block of the file system that the directory is on; 0 where that does not say.
     ///
     /// # Errors
@@ -105,6 +116,17 @@ impl FileSystem {
     /// Where there is no such directory, or it cannot be asked.
     pub fn owner(&self) -> io::Result<u32> {
         Ok(rustix::fs::fstat(self.shared.held()?.directory())?.st_uid)
+    }
+
+    /// Whether both directories are on one file system, by its device.
+    ///
+    /// # Errors
+    /// Where one of them is not there, or cannot be asked.
+    pub fn is_on_same_file_system(&self, other: &FileSystem) -> io::Result<bool> {
+        let device = |store: &FileSystem| {
+            Ok::<_, io::Error>(rustix::fs::fstat(store.shared.held()?.directory())?.st_dev)
+        };
+        Ok(device(self)? == device(other)?)
     }
 
     /// Refuses a directory that is a link, or that has anything in it but files and directories: for what libraries open by

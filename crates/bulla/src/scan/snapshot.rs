@@ -15,7 +15,7 @@ use crate::scan::trust::{self, Trust, Witnessed};
 use bulla_crypto::environment::{Environment, Interrupt};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, Result, Store};
+use bulla_store::{Error, Paths, Result, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +55,7 @@ impl Snapshot {
         findings: &mut Findings,
     ) -> Result<Option<Self>> {
         look_again(&*store);
+        store.paths().map_or(Ok(()), Paths::require_clear)?;
         let live = is_live(&*store)?;
         let clock = Environment::default().clock;
         let (mut changes, mut looks) = (0, 0);

@@ -129,8 +129,8 @@ fn a_head_that_is_none_of_this_log_is_a_violation_and_no_receipt_is_made() {
     let kept = world.directory().join("kept");
     fs::rename(world.cose(), &kept).unwrap();
     std::os::unix::fs::symlink(&kept, world.cose()).unwrap();
-    assert!(world.findings().contains(&"cose-mismatch".to_owned()), "a link");
+    assert!(world.findings().contains(&"cose-mismatch"), "a link");
     fs::remove_file(world.cose()).unwrap();
     fs::create_dir(world.cose()).unwrap();
-    assert!(world.findings().contains(&"cose-mismatch".to_owned()), "a directory");
+    assert!(world.findings().contains(&"cose-mismatch"), "a directory");
 }

@@ -176,7 +176,8 @@ fn of_a_copy_with_an_older_checkpoint_than_was_witnessed_the_checkpoint_counts_w
     assert_eq!((report.tree_size, report.witnessed.unwrap().frames), (frames, witnessed));
     let reader = || Reader::open(&world.directory).unwrap().policy(world.policy()).identity(identity(&world));
     let mut seen = Vec::new();
-    let mut follow = reader().follow(&Query::new()).unwrap().signed_only(true);
+    let followed = reader();
+    let mut follow = followed.follow(&Query::new()).unwrap().signed_only(true);
     follow
         .poll(|followed| {
             seen.push(followed.number);

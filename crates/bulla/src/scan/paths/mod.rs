@@ -19,7 +19,7 @@ mod taking;
 use crate::format::config::signed::OwnKeys;
 use crate::format::config::{self, LogConfig};
 use crate::format::files;
-use crate::format::path::{self, PathId};
+use crate::format::path::{self, NoPath, PathId};
 use crate::keys::paths::{self as known, KnownPath};
 use crate::keys::settings;
 use crate::scan::checkpoint::read_note;
@@ -31,6 +31,7 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, FileSystem, Lock, Result, Store, Switch};
 use std::cmp::Reverse;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -59,6 +60,10 @@ struct State {
     /// What the key directory remembers.
     known: Vec<KnownPath>,
     switches: Vec<Switch>,
+    /// The path that took what is written last, and the switch to the one that does now, as long as nothing was committed there.
+    pending: Option<(usize, Switch)>,
+    /// Whether no path takes what is written.
+    waiting: bool,
     /// The newest checkpoint that was published, and the newest configuration: what they are read from may be gone.
     published: Option<Vec<u8>>,
     config: Vec<u8>,
@@ -71,6 +76,8 @@ struct OnePath {
     id: Option<PathId>,
     /// Why it counts for missing.
     absent: Option<String>,
+    /// Whether it may be there all the same, since it could not be looked at.
+    unclear: bool,
     /// Its checkpoint, verbatim, as it was read or written last, and what that says.
     note: Option<Vec<u8>>,
     head: Option<TreeHead>,
@@ -78,6 +85,8 @@ struct OnePath {
     lock: Option<Arc<dyn Lock>>,
     /// Whether it takes, or took, what is written.
     used: bool,
+    /// How many frames the log had with the last one that was written here; at least so many, where that is not known.
+    frames: u64,
     /// Whether it failed since it took what is written: what it does not give back is looked for elsewhere.
     failed: bool,
     /// What was told of it last.
@@ -92,10 +101,12 @@ impl OnePath {
             store,
             id: None,
             absent: None,
+            unclear: false,
             note: None,
             head: None,
             lock: None,
             used: false,
+            frames: u64::MAX,
             failed: false,
             told: None,
             lacking: false,
@@ -133,6 +144,8 @@ pub fn join_paths(
         writing: false,
         known,
         switches: Vec::new(),
+        pending: None,
+        waiting: false,
         published: None,
         config: text,
     };
@@ -191,22 +204,40 @@ impl LogPaths {
     }
 
     /// Which log a path is of, and its id.
-    fn identify(&self, index: usize, store: &dyn Store) -> Result<PathId, String> {
-        match path::read(store, self.log)? {
-            Some(id) => Ok(id),
-            None if index == 0
-                && (store.open(config::FILE).is_ok() || store.list(files::DIRECTORIES[0]).is_ok()) =>
-            {
-                Ok(PathId::first_of(self.log))
+    fn identify(&self, index: usize, store: &dyn Store) -> Result<PathId, NoPath> {
+        if let Some(id) = path::read(store, self.log)? {
+            return Ok(id);
+        }
+        let is_first = || store.open(config::FILE).is_ok() || store.list(files::DIRECTORIES[0]).is_ok();
+        if index == 0 && is_first() {
+            return Ok(PathId::first_of(self.log));
+        }
+        let no_file = format!("it has no file `{}`", files::PATH);
+        Err(match store.list("") {
+            Err(error) => NoPath::of(&error),
+            Ok(_) if index == 0 => NoPath::Other("there is no log in it".to_owned()),
+            Ok(_) if configuration(store).is_some_and(|(config, _)| config.id == self.log) => {
+                NoPath::Other(format!(
+                    "{no_file}, and is the log's own directory: name it as DIR, and the other paths with --also"
+                ))
             }
-            None => match store.list("") {
-                Err(error) => Err(error.to_string()),
-                Ok(_) if index == 0 => Err("there is no log in it".to_owned()),
-                Ok(_) => Err(format!(
-                    "it has no file `{}`, which says that it is a path of this log: is the disk mounted?",
-                    files::PATH
-                )),
-            },
+            Ok(_) => NoPath::Other(format!(
+                "{no_file}, which says that it is a path of this log: is the disk mounted?"
+            )),
+        })
+    }
+
+    /// Which path there is, and its checkpoint.
+    fn look_at(&self, index: usize, store: &dyn Store) -> Result<(PathId, Option<Vec<u8>>), NoPath> {
+        let id = self.identify(index, store)?;
+        let unclear = |error: &io::Error| match NoPath::of(error) {
+            NoPath::Unclear(why) => Some(NoPath::Unclear(format!("its checkpoint: {why}"))),
+            NoPath::Other(_) => None,
+        };
+        match read_note(store) {
+            Ok(note) => Ok((id, note)),
+            // What is there is none: verification tells.
+            Err(error) => error.io_error().and_then(unclear).map_or(Ok((id, None)), Err),
         }
     }
 
@@ -219,25 +250,22 @@ impl LogPaths {
     /// Looks which paths there are, and how far the log has come on each. The one that has come furthest is the one in use.
     fn look(&self) {
         let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
-        let found = stores.iter().enumerate().map(|(index, store)| {
-            let id = self.identify(index, &**store);
-            let note = read_note(&**store).ok().flatten().filter(|_| id.is_ok());
-            (id, note)
-        });
+        let found = stores.iter().enumerate().map(|(index, store)| self.look_at(index, &**store));
         let found = found.collect::<Vec<_>>();
         let mut state = self.change();
         let State { paths, known, .. } = &mut *state;
-        for ((index, path), (id, note)) in paths.iter_mut().enumerate().zip(found) {
-            path.head = note.as_deref().and_then(|note| self.head(note));
+        for ((index, path), found) in paths.iter_mut().enumerate().zip(found) {
+            path.unclear = matches!(found, Err(NoPath::Unclear(_)));
+            path.note = found.as_ref().ok().and_then(|(_, note)| note.clone());
+            path.head = path.note.as_deref().and_then(|note| self.head(note));
             path.used |= path.head.is_some();
-            path.note = note;
-            match id {
-                Ok(id) => (path.id, path.absent) = (Some(id), None),
+            match found {
+                Ok((id, _)) => (path.id, path.absent) = (Some(id), None),
                 Err(why) => {
                     let place = path.store.describe("");
                     let remembered = known.iter().find(|known| known.place == place).map(|known| known.id);
                     let first = (index == 0).then_some(PathId::first_of(self.log));
-                    (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why));
+                    (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why.to_string()));
                 }
             }
         }
@@ -293,7 +321,20 @@ impl LogPaths {
         }
     }
 
-    /// The stores in the order in which a file is looked for, each with whether it failed.
+    /// The stores in the order in which a file is looked for that one has: from the one on which the log has come furthest to the others,
+    /// also between a switch and the next checkpoint. The configuration is that of the path in use. Each with whether it failed.
+    fn readable_for(&self, path: &str) -> Vec<(Arc<dyn Store>, bool)> {
+        let state = self.state();
+        let furthest = state.paths.iter().filter_map(|path| path.head).map(|head| head.size).max();
+        if path == config::FILE || state.paths[state.current].head.map(|head| head.size) == furthest {
+            drop(state);
+            return self.readable();
+        }
+        let paths = order(&state.paths).map(|index| &state.paths[index]);
+        paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
+    }
+
+    /// The stores, the one in use first, each with whether it failed.
     fn readable(&self) -> Vec<(Arc<dyn Store>, bool)> {
         let state = self.state();
         let current = std::iter::once(state.current);

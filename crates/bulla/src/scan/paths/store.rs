@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 impl LogPaths {
     /// What the first path gives that has it. What one that has failed does not give back is looked for elsewhere; what another does
     /// not give back is an error, since what lies elsewhere may be older.
-    fn first<T>(&self, open: impl Fn(&dyn Store) -> io::Result<T>) -> io::Result<T> {
+    fn first<T>(&self, path: &str, open: impl Fn(&dyn Store) -> io::Result<T>) -> io::Result<T> {
         let mut missing = None;
-        for (store, failed) in self.readable() {
+        for (store, failed) in self.readable_for(path) {
             match open(&*store) {
                 Err(error) if failed || error.kind() == io::ErrorKind::NotFound => {
                     // That one failed tells more than that the others have it not.
@@ -85,11 +85,11 @@ impl Store for LogPaths {
     }
 
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        self.first(|store| store.open(path))
+        self.first(path, |store| store.open(path))
     }
 
     fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        self.first(|store| store.open_write(path))
+        self.first(path, |store| store.open_write(path))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

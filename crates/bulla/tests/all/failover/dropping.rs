@@ -4,7 +4,7 @@
 use super::world::World;
 use crate::helpers::one_in;
 use bulla::environment::{Clock, Interrupt};
-use bulla::identities::{IdentityFile, generate};
+use bulla::keys::identities::{IdentityFile, generate};
 use bulla::{Entry, ErrorKind, Log, Producer, Step};
 use bulla_testkit::fault::{Fault, Faults};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -54,7 +54,14 @@ impl Clock for Waits {
 }
 
 /// An outage of a log without threads: it is full after the first of the entries from `first` on, which is kept, and drops the others.
-fn outage(world: &World, clock: &Waits, log: &Log, first: u64, dropped: u64, fault: Fault) -> bulla::Result<()> {
+fn outage(
+    world: &World,
+    clock: &Waits,
+    log: &Log,
+    first: u64,
+    dropped: u64,
+    fault: Fault,
+) -> bulla::Result<()> {
     let mut producer = log.producer()?;
     let machine = world.machine.clone();
     clock.count.store(0, Ordering::Relaxed);
@@ -73,8 +80,8 @@ fn outage(world: &World, clock: &Waits, log: &Log, first: u64, dropped: u64, fau
         3 => {}
         _ => heal(&machine),
     }));
-    world.machine.fail_below("audit/", fault);
-    world.machine.fail_below("backup/", fault);
+    world.machine.fail_below("audit", fault);
+    world.machine.fail_below("backup", fault);
     let mut other = log.producer()?;
     append(&mut other, first + 1000);
     let flushed = other.flush().and_then(|_| log.flush());
@@ -93,8 +100,8 @@ fn nobody_waits_and_what_was_dropped_is_counted_in_the_log() {
         world.set("on_failure", "drop");
         let log = world.open();
         world.append(&log, 0..20);
-        world.machine.fail_below("audit/", Fault::NoSpace);
-        world.machine.fail_below("backup/", Fault::NoSpace);
+        world.machine.fail_below("audit", Fault::NoSpace);
+        world.machine.fail_below("backup", Fault::NoSpace);
         let mut producer = log.producer().unwrap();
         let mut appended = 20;
         // Whatever is appended while nothing takes it: nobody waits for `append_timeout`, and no append fails.
@@ -133,7 +140,9 @@ fn nobody_waits_and_what_was_dropped_is_counted_in_the_log() {
         world.check_contains((0..20).chain(appended - 1..appended));
         let events = world.dropped();
         assert_eq!(events.iter().map(|(_, event)| event.entries).sum::<u64>(), dropped);
-        assert!(events.iter().all(|(_, event)| event.exact && event.producers == 1 && event.from <= event.to));
+        assert!(
+            events.iter().all(|(_, event)| event.exact && event.producers == 1 && event.from <= event.to)
+        );
         assert!(world.machine.read("audit.keys/dropping").is_none());
         // The log goes on, and tells nothing twice.
         let log = world.open();
@@ -151,18 +160,20 @@ fn the_event_comes_before_any_later_entry() {
     world.set_clock(clock.clone());
     let log = world.open_stepped().unwrap();
     world.append_stepped(&log, 0..4);
-    assert!(outage(&world, &clock, &log, 100, 5, Fault::NoSpace).is_err(), "the flush covers what was dropped");
+    assert!(
+        outage(&world, &clock, &log, 100, 5, Fault::NoSpace).is_err(),
+        "the flush covers what was dropped"
+    );
     assert_eq!(log.dropped(), 5);
     world.append_stepped(&log, 4..8);
     log.close().unwrap();
     let (frame, event) = &world.dropped()[0];
     assert_eq!((event.entries, event.exact, event.producers), (5, true, 1));
     assert!(event.reason.contains("space"), "{event:?}");
-    let frames = world.frames();
-    let of = |number: u64| frames[&number];
-    assert!((0..4).chain([1100]).all(|number| of(number) < *frame), "{frames:?}, {frame}");
-    assert!((4..8).all(|number| of(number) > *frame), "{frames:?}, {frame}");
-    assert!(!frames.contains_key(&101) && !frames.contains_key(&105));
+    let (places, before) = (world.places(), world.entries_before(*frame));
+    assert!((0..4).chain([1100]).all(|number| places[&number] < before), "{places:?}, {before}");
+    assert!((4..8).all(|number| places[&number] >= before), "{places:?}, {before}");
+    assert!(!places.contains_key(&101) && !places.contains_key(&105));
     world.check_contains((0..8).chain([100, 1100]));
 }
 
@@ -172,13 +183,16 @@ fn a_log_of_a_source_waits_instead() {
     world.set("on_failure", "drop");
     world.set("append_timeout", "1 ms");
     let log = world.open();
-    let source = log.source([3; 16].into(), b"a file").unwrap();
-    world.machine.fail_below("audit/", Fault::NoSpace);
+    let source = log.source(bulla::SourceId([3; 16]), b"a file").unwrap();
+    world.machine.fail_below("audit", Fault::NoSpace);
     let mut producer = log.producer().unwrap();
     let mut number = 0;
     while log.dropped() < 10 {
-        producer.append(&entry(&number.to_string(), &[7; 3000])).unwrap();
-        number += 1;
+        match producer.append(&entry(&number.to_string(), &[7; 3000])) {
+            Ok(()) => number += 1,
+            // As often as `retries` says is not tried yet.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Timeout),
+        }
     }
     let place = bulla::Place { range: 0..10, check: 7 };
     let error = producer.append_from(&entry("x", b""), &source, &place).unwrap_err();
@@ -245,7 +259,7 @@ fn only_the_key_directory_says_that_a_log_may_drop() {
     let world = World::new(&[]);
     let config = world.machine.read("audit/bulla.toml").unwrap();
     for line in ["on_failure = \"drop\"", "error_path = \"/errors\"", "error_path_size = \"5 MiB\""] {
-        world.machine.overwrite("audit/bulla.toml", &[&config[..], b"\n[settings]\n", line.as_bytes(), b"\n"].concat());
+        world.machine.overwrite("audit/bulla.toml", &[&config[..], line.as_bytes(), b"\n"].concat());
         assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Refused, "{line}");
     }
 }
@@ -275,7 +289,7 @@ fn a_crash_at_any_operation_of_an_outage_loses_nothing_acknowledged_and_tells_wh
         live(&mut world, &mut 0).unwrap();
         let last = world.machine.operations();
         let mut told = 0;
-        for point in one_in(5, first..last) {
+        for point in one_in(11, first..last) {
             let mut world = ready();
             world.machine.stop_at(point);
             let mut acknowledged = 0;
@@ -305,7 +319,7 @@ fn a_crash_at_any_operation_of_an_outage_loses_nothing_acknowledged_and_tells_wh
                 assert_eq!(after.dropped(), events, "{what}");
             }
         }
-        assert!(told > 10, "{fault:?}: {told} of the crashes were in an outage");
+        assert!(told > 5, "{fault:?}: {told} of the crashes were in an outage");
         println!("swept: an outage, {fault:?}, {} crash points", last - first);
     }
 }

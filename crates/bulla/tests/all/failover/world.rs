@@ -5,6 +5,7 @@ use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
 use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Verify, join_paths};
+use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::Faults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -55,6 +56,14 @@ impl World {
         World { environment: environment(&machine), machine }
     }
 
+    /// Has this open the backup paths from now on.
+    pub(super) fn open_paths_by(
+        &mut self,
+        open: impl Fn(&std::path::Path) -> Arc<dyn Store> + Send + Sync + 'static,
+    ) {
+        self.environment.backup_paths = Some(Arc::new(open));
+    }
+
     /// Has this clock be the machine's from now on.
     pub(super) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
         self.environment.clock = clock;
@@ -87,9 +96,29 @@ impl World {
     }
 
     pub(super) fn set(&self, name: &str, value: &str) {
+        self.try_set(name, value).unwrap();
+    }
+
+    pub(super) fn try_set(&self, name: &str, value: &str) -> bulla::Result<()> {
         let configure = Configure::default().set(name, value).unwrap();
         let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
-        configure.apply_in(stores.0, stores.1, &self.environment).unwrap();
+        configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
+    }
+
+    /// Has `tell` told what becomes of paths, from now on.
+    pub(super) fn tell_of_paths(&mut self, tell: impl Fn(&str) + Send + Sync + 'static) {
+        self.environment.path_replaced = Some(Arc::new(tell));
+    }
+
+    /// How many events tell of segments that were given up.
+    pub(super) fn abandoned(&self) -> usize {
+        let mut abandoned = 0;
+        let tell = |logged: bulla::LoggedEvent| {
+            abandoned += usize::from(matches!(logged.event, Ok(Event::Abandoned { .. })));
+            Ok(())
+        };
+        Reader::open_store(self.log()).unwrap().events(tell).unwrap();
+        abandoned
     }
 
     pub(super) fn configure(&self, paths: &[&str]) -> bulla::Result<()> {
@@ -106,10 +135,15 @@ impl World {
 
     /// Opens the log without threads.
     pub(super) fn open_stepped(&self) -> bulla::Result<Log> {
-        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        self.open_stepped_in(Arc::new(self.machine.store("audit")))
+    }
+
+    /// The same of a log whose paths are put together already.
+    pub(super) fn open_stepped_in(&self, log: Arc<dyn Store>) -> bulla::Result<Log> {
+        let keys = Arc::new(self.machine.store("audit.keys"));
         let options =
             Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
-        Log::open_stepped(stores.0, stores.1, options, self.environment.clone())
+        Log::open_stepped(log, keys, options, self.environment.clone())
     }
 
     pub(super) fn try_open(&self) -> bulla::Result<Log> {
@@ -156,16 +190,27 @@ impl World {
         self.try_append_stepped(log, numbers).unwrap();
     }
 
-    /// In which frame the entry of each number is.
-    pub(super) fn frames(&self) -> BTreeMap<u64, u64> {
-        let mut frames = BTreeMap::new();
+    /// The place of the entry of each number among the log's entries.
+    pub(super) fn places(&self) -> BTreeMap<u64, u64> {
+        let mut places = BTreeMap::new();
         let reader = Reader::open_store(self.log()).unwrap().identity(Arc::new(OpenWrap));
-        let add = |at: bulla::EntryPlace, entry: &Entry<'_>| {
-            frames.insert(std::str::from_utf8(entry.location.unwrap()).unwrap().parse().unwrap(), at.frame);
+        let add = |place: u64, entry: &Entry<'_>| {
+            places.insert(std::str::from_utf8(entry.location.unwrap()).unwrap().parse().unwrap(), place);
             Ok(())
         };
         reader.for_each(&Query::new(), add).unwrap();
-        frames
+        places
+    }
+
+    /// How many entries come before a frame of the first 255, as the list of frames of the first path says.
+    pub(super) fn entries_before(&self, frame: u64) -> u64 {
+        let bundles =
+            self.machine.files().into_iter().filter(|name| name.starts_with("audit/tile/entries/000.p/"));
+        let bundle =
+            bundles.max_by_key(|name| name.rsplit('/').next().unwrap().parse::<u64>().unwrap()).unwrap();
+        let bundle = self.machine.read(&bundle).unwrap();
+        let at = usize::try_from(frame).unwrap() * (2 + Commitment::LENGTH) + 2;
+        Commitment::decode(&bundle[at..at + Commitment::LENGTH]).unwrap().first_entry
     }
 
     /// The log with all paths that its keys name.
