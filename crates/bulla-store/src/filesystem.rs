@@ -118,6 +118,17 @@ impl FileSystem {
         Ok(rustix::fs::fstat(self.shared.held()?.directory())?.st_uid)
     }
 
+    /// Whether both directories are on one file system, by its device.
+    ///
+    /// # Errors
+    /// Where one of them is not there, or cannot be asked.
+    pub fn is_on_same_file_system(&self, other: &FileSystem) -> io::Result<bool> {
+        let device = |store: &FileSystem| {
+            Ok::<_, io::Error>(rustix::fs::fstat(store.shared.held()?.directory())?.st_dev)
+        };
+        Ok(device(self)? == device(other)?)
+    }
+
     /// Refuses a directory that is a link, or that has anything in it but files and directories: for what libraries open by
     /// themselves, by path, following links and waiting for pipes. No error where there is no such directory.
     ///

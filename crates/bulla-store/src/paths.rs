@@ -19,16 +19,29 @@ pub trait Paths: Debug {
     fn others(&self) -> usize;
 
     /// Has another path take what is written from now on, because one failed in this turn; `why` says how. True where one has, also
-    /// where that was done by somebody else since. False where no other path takes the log, so that the turn goes on.
+    /// where that was done by somebody else since. False where no other path takes the log, so that the turn goes on. They are tried in a
+    /// ring, behind the one that failed first, so that one which takes nothing is never tried in the place of one that nobody has tried.
     fn fail_over(&self, turn: u64, why: &str) -> bool;
 
     /// Whether a file lies on the path that takes what is written.
     fn is_in_use(&self, path: &str) -> bool;
 
-    /// Says that nothing is committed any more on a path that took what was written before this turn.
-    fn moved(&self, turn: u64);
+    /// Says how many frames were found when the log was opened for writing, on whichever paths.
+    fn opened(&self, frames: u64);
+
+    /// Says that frames are about to be written on the path of this turn, and how many the log has with them. False where another one has
+    /// taken over by now: then nothing may be written there.
+    fn takes(&self, turn: u64, frames: u64) -> bool;
+
+    /// Says that no path takes what is written, and that it is tried again after a wait.
+    fn waits(&self);
+
+    /// Says that frames are durable on the path of this turn: that it took over, or that the log waits no more, is told then, and an event is
+    /// to tell of the path.
+    fn committed(&self, turn: u64);
 
     /// Says that a checkpoint was published on the path of this turn. False where another one has taken over by now, which has it not.
+    /// The other paths of which it covers all frames that they took count as left.
     fn published(&self, turn: u64, checkpoint: &[u8]) -> bool;
 
     /// Keeps the files that the checkpoint which was published last needs beside full tiles: another path that takes over is given them, and
@@ -47,7 +60,7 @@ pub trait Paths: Debug {
     /// Looks again which path has come furthest, for whoever reads beside a writer.
     fn look_again(&self);
 
-    /// Which paths took over since this was asked last.
+    /// Which paths took over since this was asked last, of those on which something was committed.
     fn take_switches(&self) -> Vec<Switch>;
 
     /// The paths that are not there.
@@ -65,6 +78,13 @@ pub trait Paths: Debug {
 
     /// How far the log has come on each path that is there, compared with the one on which it has come furthest, which is the one in use.
     fn standings(&self) -> Vec<PathStanding>;
+
+    /// Refuses a log that is read while a path of it could not be looked at when that was done last: what it has, or whether it is missing,
+    /// nobody can tell then. One that is written goes by [`Paths::require_all`].
+    ///
+    /// # Errors
+    /// `Unavailable`, naming the path.
+    fn require_clear(&self) -> Result<()>;
 
     /// Refuses a log that cannot be gone on with for want of a path.
     ///

@@ -19,16 +19,18 @@ use zeroize::Zeroizing;
 
 /// The most logs that a witness is configured for.
 pub const MOST_LOGS: usize = 1000;
-/// The file that is locked while a witness runs.
+/// The file that is locked while a witness runs, in the directory of its state.
 const LOCK: &str = "LOCK";
+/// The same in that of its key, which may be one with the other.
+const KEYS_LOCK: &str = "witness.lock";
 /// The longest key file, in bytes.
 const MOST_KEY: u64 = 4096;
 
 /// The keys of each log, by its origin.
 type Logs = BTreeMap<String, Vec<LogKey>>;
 
-/// A witness at work: its key, the logs that it cosigns for, and what it has seen of them. One at a time has the directory of the
-/// state, which is locked.
+/// A witness at work: its key, the logs that it cosigns for, and what it has seen of them. One at a time has the directories of the
+/// key and of the state, which are locked.
 pub struct Witness {
     key: WitnessKey,
     /// The keys of each log, by its origin.
@@ -37,8 +39,8 @@ pub struct Witness {
     journal: Journal,
     /// Held while a request is judged, kept and signed: so no other can come between.
     kept: Mutex<Kept>,
-    lock: Box<dyn Lock>,
-    state: Arc<dyn Store>,
+    /// Of the directories of the key and of the state, in this order.
+    locks: [(Arc<dyn Store>, Box<dyn Lock>); 2],
 }
 
 impl Witness {
@@ -81,7 +83,7 @@ impl Witness {
     ///
     /// # Errors
     /// `Invalid` for more than [`MOST_LOGS`] logs, none, or a key that is given twice; `NoKey` where the witness's key is missing, `Locked`
-    /// where another process has the state, `Refused` where the state is lost, of an earlier time, another key's, or of a log with other
+    /// where another process has the key or the state, `Refused` where the state is lost, of an earlier time, another key's, or of a log with other
     /// keys; `Tampered` where a file is damaged, `Unavailable` where one cannot be read.
     pub fn open(
         (state, keys): (Arc<dyn Store>, Arc<dyn Store>),
@@ -91,22 +93,18 @@ impl Witness {
     ) -> Result<Self> {
         let by_origin = by_origin(logs)?;
         let key = load_key(&*keys)?;
-        let lock = state.lock(LOCK).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => Error::new(
-                ErrorKind::Locked,
-                format!("another process is the witness in {}", state.describe("")),
-            ),
+        // Whoever has the key signs: two that keep what they signed in two places would sign two histories.
+        let keys_lock = lock(&*keys, KEYS_LOCK).map_err(|(error, _)| error)?;
+        let state_lock = lock(&*state, LOCK).map_err(|(error, kind)| match kind {
             // Without a directory there is nothing to lock: what was kept is lost, and that is what is told.
-            io::ErrorKind::NotFound => match Kept::load(&state, &keys, key.public()) {
-                Err(lost) => lost,
-                Ok(_) => Error::io(format!("locking {}", state.describe(LOCK)), error),
-            },
-            _ => Error::io(format!("locking {}", state.describe(LOCK)), error),
+            io::ErrorKind::NotFound => Kept::load(&state, &keys, key.public()).err().unwrap_or(error),
+            _ => error,
         })?;
         let kept = Kept::load(&state, &keys, key.public())?;
         require_known(&kept, &by_origin)?;
         let journal = Journal::new(tell, clock.clone());
-        Ok(Witness { key, logs: RwLock::new(by_origin), clock, journal, kept: Mutex::new(kept), lock, state })
+        let locks = [(keys, keys_lock), (state, state_lock)];
+        Ok(Witness { key, logs: RwLock::new(by_origin), clock, journal, kept: Mutex::new(kept), locks })
     }
 
     /// The public half of the key that lies in `keys`, of a witness that need not run.
@@ -223,17 +221,35 @@ impl Witness {
         });
     }
 
-    /// Refuses to go on where the directory of the state was moved or replaced: what was kept there is in nobody's sight.
+    /// Refuses to go on where the directory of the key or of the state was moved or replaced: what was kept there is in nobody's sight, and
+    /// the copy of a key that is in its place may be signed with elsewhere.
     fn require_in_place(&self) -> Result<()> {
-        let place = self.state.describe("");
-        match self.lock.is_in_place() {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::unavailable(format!(
-                "{place} was moved or replaced: start the witness again where it belongs"
-            ))),
-            Err(error) => Err(Error::io(format!("looking at {place}"), error)),
-        }
+        self.locks.iter().try_for_each(|(store, lock)| {
+            let place = store.describe("");
+            match lock.is_in_place() {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(Error::unavailable(format!(
+                    "{place} was moved or replaced: start the witness again where it belongs"
+                ))),
+                Err(error) => Err(Error::io(format!("looking at {place}"), error)),
+            }
+        })
     }
+}
+
+/// Takes the lock of one of a witness's directories. With an error comes the kind of what the store said.
+fn lock(store: &dyn Store, name: &str) -> Result<Box<dyn Lock>, (Error, io::ErrorKind)> {
+    store.lock(name).map_err(|error| {
+        let kind = error.kind();
+        let error = match kind {
+            io::ErrorKind::WouldBlock => Error::new(
+                ErrorKind::Locked,
+                format!("another process is the witness in {}", store.describe("")),
+            ),
+            _ => Error::io(format!("locking {}", store.describe(name)), error),
+        };
+        (error, kind)
+    })
 }
 
 /// The checkpoint with the signatures of these keys alone, of which there has to be one at least.

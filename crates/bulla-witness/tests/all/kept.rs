@@ -2,7 +2,7 @@
 
 use crate::world::{Log, ORIGIN, World, cosigned};
 use bulla_proof::CosignatureAlgorithm::Ed25519;
-use bulla_store::{ErrorKind, Store};
+use bulla_store::{ErrorKind, FileSystem, Store};
 use bulla_testkit::Memory;
 use bulla_witness::Witness;
 use std::sync::Arc;
@@ -153,6 +153,35 @@ fn two_processes_are_not_one_witness() {
     let log = Log::new(ORIGIN, 0, 30);
     let _first = world.open(&[&log]).unwrap();
     assert_eq!(world.open(&[&log]).unwrap_err().kind(), ErrorKind::Locked);
+    // Nor with a state each: both would sign with one key.
+    let other = World::of(copy(&*world.state), world.keys.clone());
+    assert_eq!(other.open(&[&log]).unwrap_err().kind(), ErrorKind::Locked);
+}
+
+#[test]
+fn a_directory_that_was_moved_and_replaced_is_not_signed_in() {
+    for moved in ["keys", "state"] {
+        let place = tempfile::tempdir().unwrap();
+        let store = |name: &str| -> Arc<dyn Store> {
+            let store = FileSystem::new(place.path().join(name));
+            store.create_directory("").unwrap();
+            Arc::new(store)
+        };
+        let world = World::of(store("state"), store("keys"));
+        let key = world.begin(Ed25519).unwrap();
+        let log = Log::new(ORIGIN, 0, 30);
+        let witness = world.open(&[&log]).unwrap();
+        cosigned(&witness.add_checkpoint(&log.request(0, 10)), &key, &log.note(10));
+        let (here, there) = (place.path().join(moved), place.path().join("old"));
+        std::fs::rename(&here, &there).unwrap();
+        std::fs::create_dir(&here).unwrap();
+        for file in std::fs::read_dir(&there).unwrap().map(Result::unwrap) {
+            if file.file_type().unwrap().is_file() {
+                std::fs::copy(file.path(), here.join(file.file_name())).unwrap();
+            }
+        }
+        assert_eq!(witness.add_checkpoint(&log.request(10, 20)).status, 500, "{moved}");
+    }
 }
 
 #[test]

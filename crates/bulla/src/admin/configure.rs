@@ -397,7 +397,7 @@ impl Configure {
         }
         let before = host_settings::load(stores.1)?;
         let change = (before.named_backup_paths(), &plan.tuning.backup_paths[..]);
-        paths::make(change, stores.1, &plan.after, environment)
+        paths::make(change, stores, &plan.after, environment)
     }
 
     /// The error that says that there is no such key, and which one may have been meant.

@@ -46,20 +46,50 @@ fn parse(text: &[u8]) -> Option<(LogId, PathId)> {
     Some((LogId::parse(log)?, PathId::parse(id)?))
 }
 
+/// Why a directory counts for no path of a log, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoPath {
+    /// It is none.
+    Other(String),
+    /// It could not be looked at, so that nobody can tell.
+    Unclear(String),
+}
+
+impl NoPath {
+    /// What an error says of a directory: that something is not there, or is something else than it has to be, is an answer.
+    pub(crate) fn of(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory => {
+                Self::Other(error.to_string())
+            }
+            _ => Self::Unclear(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for NoPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Other(why) | Self::Unclear(why) => f.write_str(why),
+        }
+    }
+}
+
 /// The id in the file of a directory, which has to be a path of `log`; `None` where there is no such file.
 ///
 /// # Errors
-/// Why it is none, in words.
-pub(crate) fn read(store: &dyn Store, log: LogId) -> Result<Option<PathId>, String> {
+/// Why it is none, or why that cannot be told.
+pub(crate) fn read(store: &dyn Store, log: LogId) -> Result<Option<PathId>, NoPath> {
     match bulla_store::read_small(store, files::PATH, LIMIT) {
         Ok(bytes) => match parse(&bytes) {
             Some((of, id)) if of == log => Ok(Some(id)),
-            Some((of, _)) => Err(format!("it is a path of another log, {of}")),
-            None => Err(format!("its file `{}` is damaged", files::PATH)),
+            Some((of, _)) => Err(NoPath::Other(format!("it is a path of another log, {of}"))),
+            None => Err(NoPath::Other(format!("its file `{}` is damaged", files::PATH))),
         },
-        Err(error) => match error.io_error().map(io::Error::kind) {
-            Some(io::ErrorKind::NotFound) => Ok(None),
-            _ => Err(error.to_string()),
+        Err(error) => match error.io_error() {
+            Some(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Some(error) => Err(NoPath::of(error)),
+            None => Err(NoPath::Other(error.to_string())),
         },
     }
 }

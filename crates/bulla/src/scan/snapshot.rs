@@ -55,6 +55,7 @@ impl Snapshot {
         findings: &mut Findings,
     ) -> Result<Option<Self>> {
         look_again(&*store);
+        store.paths().map_or(Ok(()), Paths::require_clear)?;
         let live = is_live(&*store)?;
         let clock = Environment::default().clock;
         let (mut changes, mut looks) = (0, 0);

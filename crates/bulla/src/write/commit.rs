@@ -8,7 +8,8 @@
 //! - no checkpoint covers what follows an abandoned segment before the event that tells of it is durable: recovery
 //!   looks no further back than the checkpoint, so nobody else would tell;
 //! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail;
-//! - of a log on several paths a segment is written on the path that it was begun on, and given up once another one has taken over;
+//! - of a log on several paths a segment, and its name, is written to the path that it was begun on alone, and given up once another one has
+//!   taken over; that it has is looked at before anything written to it is told of as durable;
 //! - nothing more is acknowledged once the current segment's file was removed, cut or replaced: that is looked at before each
 //!   group is written, when a file that was cut has not grown again, and before each sync.
 //!
@@ -36,7 +37,7 @@ use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{Store, StoreFile};
-use paths::turn_of;
+use paths::{TAKEN_OVER, current, turn_of};
 use std::borrow::Cow;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -80,8 +81,9 @@ impl Durable {
 
 struct Segment {
     name: SegmentName,
-    /// The turn of the path that it lies on.
+    /// The turn of the path that it lies on, and what lies there, by itself.
     turn: u64,
+    path: Arc<dyn Store>,
     file: Box<dyn StoreFile>,
     /// Where the next frame goes.
     end: u64,
@@ -161,21 +163,29 @@ impl Committer {
         let segment = match start {
             Start::NewSegment => None,
             Start::Extend(name, end) => {
-                let path = name.path();
-                match store.open_write(&path) {
+                let (turn, path) = current(&store);
+                match path.open_write(&name.path()) {
                     // Whoever created it may have died before the directory was synced.
-                    Ok(file) => {
-                        let turn = turn_of(&*store);
-                        Some(Segment { name, turn, file, end, trusted: end, unnamed: true, full: false })
-                    }
+                    Ok(file) => Some(Segment {
+                        name,
+                        turn,
+                        path,
+                        file,
+                        end,
+                        trusted: end,
+                        unnamed: true,
+                        full: false,
+                    }),
                     Err(_) if store.paths().is_some() => None,
-                    Err(error) => return Err(Error::io(format!("opening {}", store.describe(&path)), error)),
+                    Err(error) => {
+                        return Err(Error::io(format!("opening {}", store.describe(&name.path())), error));
+                    }
                 }
             }
         };
         let synced_in = turn_of(&*store);
         if let Some(paths) = store.paths() {
-            paths.moved(synced_in);
+            paths.opened(chain.next_frame());
         }
         Ok(Committer {
             store,
@@ -301,14 +311,25 @@ impl Committer {
         let back_off = self.back_off.clone();
         let mut attempts = back_off.attempts();
         let mut untried = self.other_paths();
-        while let Err((what, error)) = self.sync_segment() {
-            if self.policy.durability == Durability::Os {
-                let what = format!("{what} failed; what was written since frame {} may be lost", self.group);
-                return Err(Error::io(what, error));
-            }
-            let reason = format!("{what}: {error}");
+        loop {
+            let reason = match self.sync_segment() {
+                // Whoever had another path take over meanwhile found that this one fails.
+                Ok(()) if self.policy.durability != Durability::Os && !self.has_turn() => {
+                    self.abandon(TAKEN_OVER.to_owned())?;
+                    continue;
+                }
+                Ok(()) => break,
+                Err((what, error)) if self.policy.durability == Durability::Os => {
+                    let what =
+                        format!("{what} failed; what was written since frame {} may be lost", self.group);
+                    return Err(Error::io(what, error));
+                }
+                Err((what, error)) => format!("{what}: {error}"),
+            };
             let turn = self.segment.as_ref().map_or(0, |segment| segment.turn);
-            if !self.try_another_path(&mut untried, turn, &reason) && !attempts.wait_for_next(&reason) {
+            if !self.try_another_path(&mut untried, turn, &reason)
+                && !attempts.wait_for_next(&self.untaken(&reason))
+            {
                 return Err(self.exhausted(&reason));
             }
             self.abandon(reason)?;
@@ -433,6 +454,10 @@ impl Committer {
             self.begin_segment(self.unsynced[first].number)?;
         }
         let segment = self.segment.as_mut().expect("a segment was just begun");
+        // Before anything lies there: a path is not left before a checkpoint elsewhere covers what does.
+        if self.store.paths().is_some_and(|paths| !paths.takes(segment.turn, self.chain.next_frame())) {
+            return Err(io::Error::other(TAKEN_OVER));
+        }
         let frames = &self.unsynced[first..];
         let copy = match segment.end == 0 && !frames[0].epoch {
             true => &self.epoch_frame[..],
@@ -449,21 +474,19 @@ impl Committer {
 
     /// Creates the segment whose first frame is `first`.
     fn begin_segment(&mut self, first: u64) -> io::Result<()> {
-        let turn = turn_of(&*self.store);
-        if let Some(paths) = self.store.paths() {
-            paths.moved(turn);
-        }
+        let (turn, path) = current(&self.store);
         let mut name = free_name(&*self.store, first)?;
         if let Some(abandoned) = self.abandoned.filter(|abandoned| abandoned.first == first) {
             // A path that failed does not tell what lies on it.
             name.generation = name.generation.max(abandoned.generation + 1);
         }
-        let file = self.store.create(&name.path())?;
+        let file = path.create(&name.path())?;
         if std::mem::replace(&mut self.turn, turn) != turn {
             self.moved_at = Some(first);
         }
         count(&self.meter.segments, 1);
-        self.segment = Some(Segment { name, turn, file, end: 0, trusted: 0, unnamed: true, full: false });
+        self.segment =
+            Some(Segment { name, turn, path, file, end: 0, trusted: 0, unnamed: true, full: false });
         Ok(())
     }
 
@@ -474,7 +497,7 @@ impl Committer {
         let now = self.clock.steady();
         let took = now.saturating_sub(start);
         if segment.unnamed {
-            let synced = self.store.sync_directory(segment::DIRECTORY);
+            let synced = segment.path.sync_directory(segment::DIRECTORY);
             synced.map_err(|error| (format!("syncing the directory of {}", segment.name), error))?;
             segment.unnamed = false;
         }
@@ -482,6 +505,9 @@ impl Committer {
             self.meter.failovers.add(now.saturating_sub(self.began));
         }
         self.meter.syncs.add(took);
+        if let Some(paths) = self.store.paths() {
+            paths.committed(segment.turn);
+        }
         Ok(())
     }
 
@@ -502,6 +528,9 @@ impl Committer {
         loop {
             if let Some(segment) = self.segment.take() {
                 self.abandoned = Some(segment.name);
+                if self.is_taken_away(&segment) {
+                    continue;
+                }
                 let next_frame = self.unsynced.first().map_or(self.chain.next_frame(), |frame| frame.number);
                 let (segment, offset) = (segment.name.to_string(), segment.trusted);
                 self.unexplained.push((segment.clone(), offset));
@@ -509,9 +538,6 @@ impl Committer {
                 self.events.push(Event::Abandoned { segment, next_frame, offset, reason: reason.clone() });
             }
             let turn = turn_of(&*self.store);
-            if let Some(paths) = self.store.paths() {
-                paths.moved(turn);
-            }
             if self.unsynced.is_empty() {
                 return Ok(());
             }
@@ -519,7 +545,9 @@ impl Committer {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = format!("writing: {error}"),
             }
-            if !self.try_another_path(&mut untried, turn, &reason) && !attempts.wait_for_next(&reason) {
+            if !self.try_another_path(&mut untried, turn, &reason)
+                && !attempts.wait_for_next(&self.untaken(&reason))
+            {
                 return Err(self.exhausted(&reason));
             }
         }

@@ -8,6 +8,8 @@ mod dropping;
 mod lost;
 mod partial;
 mod returning;
+mod switches;
+mod unreadable;
 mod world;
 
 use bulla::{ErrorKind, FindingKind, Log, Severity};
@@ -75,8 +77,8 @@ fn paths_that_fail_one_after_the_other_are_all_used_and_the_first_one_again() {
     world.machine.heal();
     world.check(count + 10);
     let to = world.replaced().into_iter().map(|(_, to)| to).collect::<Vec<_>>();
-    let ids = ["backup", "audit", "backup"].map(|path| world.id(path));
-    // Whichever is first in the order takes over, and `audit` works again by then.
+    let ids = ["backup", "other", "audit", "backup"].map(|path| world.id(path));
+    // The next one in a ring takes over, and `audit` works again by then.
     assert_eq!(to, ids);
 }
 

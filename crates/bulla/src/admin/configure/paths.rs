@@ -9,7 +9,9 @@ use crate::scan::paths::open_path;
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result, Store};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a file system has in its uppermost directory from the beginning.
 const LOST_AND_FOUND: &str = "lost+found";
@@ -22,12 +24,17 @@ const LOST_AND_FOUND: &str = "lost+found";
 /// the same; and where one holds frames that is not to be a path any more. `Unavailable` where a file cannot be written.
 pub(super) fn make(
     (before, after): (&[PathBuf], &[PathBuf]),
-    keys: &dyn Store,
+    (log, keys): (&dyn Store, &dyn Store),
     config: &LogConfig,
     environment: &Environment,
 ) -> Result<()> {
     for path in before.iter().filter(|path| !after.contains(path)) {
         let store = open_path(path, environment);
+        // The log's own directory by now: it is not let go of.
+        let directories = store.directory().zip(log.directory());
+        if directories.is_some_and(|(path, log)| path.is_same_directory(log).unwrap_or(false)) {
+            continue;
+        }
         // One that is not there any more cannot be looked at.
         let is_path = path::read(&*store, config.id).is_ok_and(|id| id.is_some());
         if is_path && !segment::list(&*store)?.0.is_empty() {
@@ -39,6 +46,7 @@ pub(super) fn make(
         }
     }
     let mut made = Vec::<(PathId, &PathBuf)>::new();
+    let mut stores = Vec::<(Arc<dyn Store>, String)>::new();
     for path in after {
         let store = open_path(path, environment);
         let id = make_path(&*store, path, config.id, environment)?;
@@ -46,7 +54,9 @@ pub(super) fn make(
             return Err(refused(path, "is named twice"));
         }
         made.push((id, path));
+        stores.push((store, format!("{}, another backup path", path.display())));
     }
+    tell_shared_disks(log, &stores, environment);
     let remembered = known::load(keys)?;
     let first = remembered.iter().find(|known| known.id == PathId::first_of(config.id));
     let of = |(id, path): (PathId, &PathBuf)| {
@@ -64,6 +74,7 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
         let name = store.describe(what);
         move |error| Error::io(format!("writing {name}"), error)
     };
+    require_parent(store, path, environment)?;
     store.create_directory("").map_err(failed(""))?;
     match path::read(store, log) {
         Ok(Some(id)) => return Ok(id),
@@ -91,6 +102,47 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
     let written = bulla_store::write_new(store, files::PATH, path::text(log, id).as_bytes());
     written.map_err(failed(files::PATH))?;
     Ok(id)
+}
+
+/// Says which paths are on one file system with the log's directory or with a path before them: they would fail together.
+fn tell_shared_disks(log: &dyn Store, paths: &[(Arc<dyn Store>, String)], environment: &Environment) {
+    let Some(tell) = &environment.path_replaced else { return };
+    let is_shared = |one: &dyn Store, other: &dyn Store| {
+        let directories = one.directory().zip(other.directory());
+        directories.is_some_and(|(one, other)| one.is_on_same_file_system(other).unwrap_or(false))
+    };
+    for (index, (store, _)) in paths.iter().enumerate() {
+        let before = paths[..index].iter().find(|(other, _)| is_shared(&**store, &**other));
+        let other = match is_shared(&**store, log) {
+            true => "the log's directory",
+            false => match before {
+                Some((_, name)) => name,
+                None => continue,
+            },
+        };
+        tell(&format!(
+            "{} is on one file system with {other}, and they fail together: is its disk mounted?",
+            store.describe("")
+        ));
+    }
+}
+
+/// Refuses a directory whose parent is not there: on a disk that is not mounted, it would come to lie on another one.
+fn require_parent(store: &dyn Store, path: &Path, environment: &Environment) -> Result<()> {
+    let parent = path.parent().filter(|_| store.directory().is_some());
+    let missing = parent.filter(|parent| {
+        let listed = open_path(parent, environment).list("");
+        listed.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    });
+    missing.map_or(Ok(()), |parent| {
+        Err(refused(
+            path,
+            &format!(
+                "is not made with what is above it: there is no directory {}: is its disk mounted?",
+                parent.display()
+            ),
+        ))
+    })
 }
 
 fn refused(path: &Path, why: &str) -> Error {

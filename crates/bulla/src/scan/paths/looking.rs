@@ -1,7 +1,7 @@
 //! Which of a log's paths are there, how far the log has come on each, and whether each is the path that it says it is.
 
 use super::{LogPaths, OnePath, State, configuration, order};
-use crate::format::path::{self, PathId};
+use crate::format::path::{self, NoPath, PathId};
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, KnownPath};
 use crate::scan::checkpoint::read_note;
@@ -11,33 +11,48 @@ use std::io;
 
 impl LogPaths {
     /// Which log a path is of, and its id.
-    pub(super) fn identify(&self, index: usize, store: &dyn Store) -> Result<PathId, String> {
-        match path::read(store, self.log)? {
-            Some(id) => Ok(id),
-            None if index == 0
-                && (store.open(config::FILE).is_ok() || store.list(files::DIRECTORIES[0]).is_ok()) =>
-            {
-                Ok(PathId::first_of(self.log))
+    pub(super) fn identify(&self, index: usize, store: &dyn Store) -> Result<PathId, NoPath> {
+        if let Some(id) = path::read(store, self.log)? {
+            return Ok(id);
+        }
+        let is_first = || store.open(config::FILE).is_ok() || store.list(files::DIRECTORIES[0]).is_ok();
+        if index == 0 && is_first() {
+            return Ok(PathId::first_of(self.log));
+        }
+        let no_file = format!("it has no file `{}`", files::PATH);
+        Err(match store.list("") {
+            Err(error) => NoPath::of(&error),
+            Ok(_) if index == 0 => NoPath::Other("there is no log in it".to_owned()),
+            Ok(_) if configuration(store).is_some_and(|(config, _)| config.id == self.log) => {
+                NoPath::Other(format!(
+                    "{no_file}, and is the log's own directory: name it as DIR, and the other paths with --also"
+                ))
             }
-            None => match store.list("") {
-                Err(error) => Err(error.to_string()),
-                Ok(_) if index == 0 => Err("there is no log in it".to_owned()),
-                Ok(_) => Err(format!(
-                    "it has no file `{}`, which says that it is a path of this log: is the disk mounted?",
-                    files::PATH
-                )),
-            },
+            Ok(_) => NoPath::Other(format!(
+                "{no_file}, which says that it is a path of this log (is the disk mounted?)"
+            )),
+        })
+    }
+
+    /// Which path there is, and its checkpoint.
+    fn look_at(&self, index: usize, store: &dyn Store) -> Result<(PathId, Option<Vec<u8>>), NoPath> {
+        let id = self.identify(index, store)?;
+        require_directories(store)?;
+        let unclear = |error: &io::Error| match NoPath::of(error) {
+            NoPath::Unclear(why) => Some(NoPath::Unclear(format!("its checkpoint: {why}"))),
+            NoPath::Other(_) => None,
+        };
+        match read_note(store) {
+            Ok(note) => Ok((id, note)),
+            // What is there is none: verification tells.
+            Err(error) => error.io_error().and_then(unclear).map_or(Ok((id, None)), Err),
         }
     }
 
     /// Looks which paths there are, and how far the log has come on each. The one that has come furthest is the one in use.
     pub(super) fn look(&self) {
         let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
-        let found = stores.iter().enumerate().map(|(index, store)| {
-            let id = self.identify(index, &**store).and_then(|id| require_directories(&**store).map(|()| id));
-            let note = read_note(&**store).ok().flatten().filter(|_| id.is_ok());
-            (id, note)
-        });
+        let found = stores.iter().enumerate().map(|(index, store)| self.look_at(index, &**store));
         let found = found.collect::<Vec<_>>();
         // Whoever is at work has left a path meanwhile, or come back to it.
         let remembered = self.keys.as_ref().and_then(|keys| known::load(&**keys).ok());
@@ -46,17 +61,18 @@ impl LogPaths {
         if let Some(remembered) = remembered {
             *known = remembered;
         }
-        for ((index, path), (id, note)) in paths.iter_mut().enumerate().zip(found) {
-            path.head = note.as_deref().and_then(|note| self.head(note));
+        for ((index, path), found) in paths.iter_mut().enumerate().zip(found) {
+            path.unclear = matches!(found, Err(NoPath::Unclear(_)));
+            path.note = found.as_ref().ok().and_then(|(_, note)| note.clone());
+            path.head = path.note.as_deref().and_then(|note| self.head(note));
             path.used |= path.head.is_some();
-            path.note = note;
-            match id {
-                Ok(id) => (path.id, path.absent) = (Some(id), None),
+            match found {
+                Ok((id, _)) => (path.id, path.absent) = (Some(id), None),
                 Err(why) => {
                     let place = path.store.describe("");
                     let remembered = known.iter().find(|known| known.place == place).map(|known| known.id);
                     let first = (index == 0).then_some(PathId::first_of(self.log));
-                    (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why));
+                    (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why.to_string()));
                 }
             }
         }
@@ -115,13 +131,14 @@ impl LogPaths {
 
 /// That what a path has for the directories of a log are directories: a link in the place of one would be in the way of everything that lies
 /// on other paths.
-pub(super) fn require_directories(store: &dyn Store) -> Result<(), String> {
+pub(super) fn require_directories(store: &dyn Store) -> Result<(), NoPath> {
     files::DIRECTORIES.iter().try_for_each(|directory| {
         // No file of a log has this name, and looking for it takes no longer, however many there are.
         match store.open(&format!("{directory}/{}", files::PATH)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(format!("`{directory}` in it: {error}"))
-            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(match NoPath::of(&error) {
+                NoPath::Other(why) => NoPath::Other(format!("`{directory}` in it: {why}")),
+                NoPath::Unclear(why) => NoPath::Unclear(format!("`{directory}` in it: {why}")),
+            }),
             _ => Ok(()),
         }
     })

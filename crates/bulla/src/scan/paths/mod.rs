@@ -54,13 +54,15 @@ struct State {
     /// Which of them takes what is written.
     current: usize,
     turn: u64,
-    /// The newest turn of which it is known that nothing is committed any more on a path before.
-    moved_in: Option<u64>,
     /// Whether the log is locked for a writer.
     writing: bool,
     /// What the key directory remembers.
     known: Vec<KnownPath>,
     switches: Vec<Switch>,
+    /// The path that took what is written last, and the switch to the one that does now, as long as nothing was committed there.
+    pending: Option<(usize, Switch)>,
+    /// Whether no path takes what is written.
+    waiting: bool,
     /// The newest checkpoint that was published, and the newest configuration: what they are read from may be gone.
     published: Option<Vec<u8>>,
     config: Vec<u8>,
@@ -77,6 +79,8 @@ struct OnePath {
     absent: Option<String>,
     /// Why it cannot be the path that it says it is.
     mismatch: Option<String>,
+    /// Whether it may be there all the same, since it could not be looked at.
+    unclear: bool,
     /// Its checkpoint, verbatim, as it was read or written last, and what that says.
     note: Option<Vec<u8>>,
     head: Option<TreeHead>,
@@ -84,10 +88,10 @@ struct OnePath {
     lock: Option<Arc<dyn Lock>>,
     /// Whether it takes, or took, what is written.
     used: bool,
+    /// How many frames the log had with the last one that was written here; at least so many, where that is not known.
+    frames: u64,
     /// Whether it failed since it took what is written: what it does not give back is looked for elsewhere.
     failed: bool,
-    /// The turn in which it failed, as long as no checkpoint was published since.
-    failed_in: Option<u64>,
     /// What was told of it last.
     told: Option<String>,
     /// Whether it lacks a file that the others have and never change, so that it is given no more of them.
@@ -101,12 +105,13 @@ impl OnePath {
             id: None,
             absent: None,
             mismatch: None,
+            unclear: false,
             note: None,
             head: None,
             lock: None,
             used: false,
+            frames: u64::MAX,
             failed: false,
-            failed_in: None,
             told: None,
             lacking: false,
         }
@@ -142,10 +147,11 @@ pub fn join_paths(
         paths: stores.into_iter().map(OnePath::new).collect(),
         current: 0,
         turn: 0,
-        moved_in: None,
         writing: false,
         known,
         switches: Vec::new(),
+        pending: None,
+        waiting: false,
         published: None,
         config: text,
         edge: Vec::new(),
@@ -240,14 +246,24 @@ impl LogPaths {
         }
     }
 
-    /// The stores in the order in which a file is looked for, each with whether it failed. The path in use comes first, but for the
-    /// checkpoint: where that path has taken over and has published none yet, its own is an earlier one.
-    fn readable(&self, file: &str) -> Vec<(Arc<dyn Store>, bool)> {
+    /// The stores in the order in which a file is looked for that one has: from the one on which the log has come furthest to the others,
+    /// also between a switch and the next checkpoint. The configuration is that of the path in use. Each with whether it failed.
+    fn readable_for(&self, path: &str) -> Vec<(Arc<dyn Store>, bool)> {
         let state = self.state();
-        let is_newest = state.paths[state.current].note == state.published;
-        let first = (file != files::CHECKPOINT || is_newest).then_some(state.current);
-        let others = order(&state.paths).filter(|&index| Some(index) != first);
-        let paths = first.into_iter().chain(others).map(|index| &state.paths[index]);
+        let furthest = state.paths.iter().filter_map(|path| path.head).map(|head| head.size).max();
+        if path == config::FILE || state.paths[state.current].head.map(|head| head.size) == furthest {
+            drop(state);
+            return self.readable();
+        }
+        let paths = order(&state.paths).map(|index| &state.paths[index]);
+        paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
+    }
+
+    /// The stores, the one in use first, each with whether it failed.
+    fn readable(&self) -> Vec<(Arc<dyn Store>, bool)> {
+        let state = self.state();
+        let others = order(&state.paths).filter(|&index| index != state.current);
+        let paths = std::iter::once(state.current).chain(others).map(|index| &state.paths[index]);
         paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
     }
 

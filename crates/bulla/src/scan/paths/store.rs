@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 impl LogPaths {
     /// What the first path gives that has it. What one that has failed does not give back is looked for elsewhere; what another does
     /// not give back is an error, since what lies elsewhere may be older.
-    fn first<T>(&self, file: &str, open: impl Fn(&dyn Store) -> io::Result<T>) -> io::Result<T> {
+    fn first<T>(&self, path: &str, open: impl Fn(&dyn Store) -> io::Result<T>) -> io::Result<T> {
         let mut missing = None;
-        for (store, failed) in self.readable(file) {
+        for (store, failed) in self.readable_for(path) {
             match open(&*store) {
                 Err(error) if failed || is_not_there(&error) => {
                     // That one failed tells more than that the others have it not.
@@ -41,8 +41,8 @@ impl LogPaths {
 
     /// Does something on every path. That it fails on another than the one in use is no error: a path that failed may not even give
     /// back what it has.
-    fn everywhere(&self, file: &str, work: impl Fn(&dyn Store) -> io::Result<()>) -> io::Result<()> {
-        let mut stores = self.readable(file).into_iter().map(|(store, _)| store);
+    fn everywhere(&self, work: impl Fn(&dyn Store) -> io::Result<()>) -> io::Result<()> {
+        let mut stores = self.readable().into_iter().map(|(store, _)| store);
         let mut done =
             stores.next().map_or_else(|| Err(io::ErrorKind::NotFound.into()), |store| work(&*store));
         for store in stores {
@@ -124,12 +124,12 @@ impl Store for LogPaths {
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
-        self.everywhere(path, |store| store.remove(path))
+        self.everywhere(|store| store.remove(path))
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<Item>> {
         let (mut items, mut found, mut missing) = (BTreeSet::new(), false, None);
-        for (store, failed) in self.readable(directory) {
+        for (store, failed) in self.readable() {
             match store.list(directory) {
                 Ok(listed) => (found, _) = (true, items.extend(listed)),
                 Err(error)
@@ -153,7 +153,7 @@ impl Store for LogPaths {
     }
 
     fn remove_directory(&self, path: &str) -> io::Result<()> {
-        self.everywhere(path, |store| store.remove_directory(path))
+        self.everywhere(|store| store.remove_directory(path))
     }
 
     fn sync_directory(&self, path: &str) -> io::Result<()> {
@@ -202,7 +202,7 @@ impl Store for LogPaths {
 
     fn is_locked(&self, path: &str) -> io::Result<bool> {
         let mut locked = Ok(false);
-        for (store, failed) in self.readable(path) {
+        for (store, failed) in self.readable_for(path) {
             match store.is_locked(path) {
                 Ok(true) => return Ok(true),
                 Err(error) if !failed && locked.is_ok() => locked = Err(error),
@@ -231,7 +231,7 @@ impl Store for LogPaths {
                 && store.list(path).is_err_and(|error| !is_none(error))
         };
         let has = |(store, _): &&(Arc<dyn Store>, bool)| store.open(path).is_ok() || store.list(path).is_ok();
-        let readable = self.readable(path);
+        let readable = self.readable();
         let found = readable.iter().find(is_blocked).or_else(|| readable.iter().find(has));
         found.map_or_else(|| self.in_use().describe(path), |(store, _)| store.describe(path))
     }

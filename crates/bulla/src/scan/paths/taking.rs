@@ -1,7 +1,7 @@
 //! Which path takes what is written: another one where one fails, and what of that the key directory notes.
 
 use super::looking::require_directories;
-use super::{LogPaths, OnePath};
+use super::{LogPaths, OnePath, State};
 use crate::format::path::PathId;
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, KnownPath};
@@ -9,6 +9,7 @@ use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Lock, MissingPath, PathStanding, Paths, Result, Store, Switch};
+use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 /// A path that takes what is written from now on.
@@ -16,6 +17,23 @@ struct Taken {
     store: Arc<dyn Store>,
     lock: Arc<dyn Lock>,
     id: PathId,
+}
+
+/// Why a checkpoint is not taken for one of the beginning of a log.
+enum Unlike {
+    /// It is not.
+    Other(String),
+    /// What tells cannot be read.
+    Unclear(Error),
+}
+
+impl fmt::Display for Unlike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unlike::Other(why) => f.write_str(why),
+            Unlike::Unclear(error) => write!(f, "its checkpoint cannot be compared: {error}"),
+        }
+    }
 }
 
 impl LogPaths {
@@ -39,7 +57,7 @@ impl LogPaths {
                 (afresh.unwrap_or(store), None)
             }
         };
-        let id = self.identify(index, &*store)?;
+        let id = self.identify(index, &*store).map_err(|why| why.to_string())?;
         if let Some(known) = known_id.filter(|known| *known != id) {
             return Err(format!("it is the path {id}, and the path {known} is expected there"));
         }
@@ -50,7 +68,7 @@ impl LogPaths {
                 Arc::from(store.lock(files::LOCK).map_err(|error| format!("locking it: {error}"))?)
             }
         };
-        require_directories(&*store)?;
+        require_directories(&*store).map_err(|why| why.to_string())?;
         self.compare_again(&*store, note.as_deref())?;
         self.note(|known| set(known, id, &store.describe(""), false)).map_err(|error| error.to_string())?;
         self.prepare(&*store)
@@ -67,43 +85,45 @@ impl LogPaths {
         let published = self.state().published.clone();
         let published =
             published.and_then(|note| self.head(&note)).ok_or("nothing is there to compare it with")?;
-        self.compare(head, published)
+        self.compare(head, published).map_err(|why| why.to_string())
     }
 
     /// That a tree is a beginning of another one, by the tiles.
-    fn compare(&self, head: TreeHead, with: TreeHead) -> Result<(), String> {
+    fn compare(&self, head: TreeHead, with: TreeHead) -> Result<(), Unlike> {
         if head.size > with.size {
-            return Err(format!("its checkpoint covers {} frames, and the log has {}", head.size, with.size));
+            let why = format!("its checkpoint covers {} frames, and the log has {}", head.size, with.size);
+            return Err(Unlike::Other(why));
         }
         match stored_tree::root_at(self, with, head.size) {
             Ok(Some(root)) if root == head.root => Ok(()),
-            Ok(Some(_)) => Err(format!("its checkpoint is of {} other frames than the log has", head.size)),
-            Ok(None) => {
-                Err("the log's tiles do not tell whether its checkpoint is of this log's beginning"
-                    .to_owned())
+            Ok(Some(_)) => {
+                let why = format!("its checkpoint is of {} other frames than the log has", head.size);
+                Err(Unlike::Other(why))
             }
-            Err(error) => Err(format!("its checkpoint cannot be compared: {error}")),
+            Ok(None) => Err(Unlike::Other(
+                "the log's tiles do not tell whether its checkpoint is of this log's beginning".to_owned(),
+            )),
+            Err(error) => Err(Unlike::Unclear(error)),
         }
     }
 
-    /// How the checkpoint of each path that is there compares with the one on which the log has come furthest.
-    fn compare_all(&self) -> Vec<PathStanding> {
+    /// How the checkpoint of each path that is there compares with the one on which the log has come furthest, by the path's place.
+    fn compare_all(&self) -> Vec<(String, Option<PathId>, Result<Option<u64>, Unlike>)> {
         let (heads, newest) = {
             let state = self.state();
             let heads = state.paths.iter().filter(|path| path.absent.is_none());
-            let of = |path: &OnePath| {
-                let id = path.id.map_or_else(String::new, |id| id.to_string());
-                (path.store.describe(""), id, path.head, path.note.is_some())
-            };
+            let of = |path: &OnePath| (path.store.describe(""), path.id, path.head, path.note.is_some());
             (heads.map(of).collect::<Vec<_>>(), state.paths[state.current].head)
         };
         let compared = heads.into_iter().map(|(place, id, head, has_note)| {
             let frames = match (head, newest) {
-                (None, _) if has_note => Err("its checkpoint is not signed by the log's key".to_owned()),
+                (None, _) if has_note => {
+                    Err(Unlike::Other("its checkpoint is not signed by the log's key".to_owned()))
+                }
                 (Some(head), Some(newest)) => self.compare(head, newest).map(|()| Some(head.size)),
                 (head, _) => Ok(head.map(|head| head.size)),
             };
-            PathStanding { place, id, frames }
+            (place, id, frames)
         });
         compared.collect()
     }
@@ -135,27 +155,6 @@ impl LogPaths {
             super::spreading::write(store, name, content)?;
         }
         bulla_store::replace(store, files::CHECKPOINT, &note)
-    }
-
-    /// Notes which paths were left, once nothing is committed on them any more, and the newest checkpoint lies on another one: without
-    /// it the log could not be gone on with.
-    fn note_left(&self, turn: u64) {
-        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
-        let paths = {
-            let state = self.state();
-            let is_newest = state.paths[state.current].note == state.published;
-            if state.turn != turn || state.moved_in != Some(turn) || !state.writing || !is_newest {
-                return;
-            }
-            let of = |(index, path): (usize, &OnePath)| {
-                Some((path.id.filter(|_| path.used)?, path.store.describe(""), index != state.current))
-            };
-            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
-        };
-        // Where that cannot be written down, the log asks for a path that it could go without: later calls try again.
-        let _ = self.note(|known| {
-            paths.into_iter().for_each(|(id, place, left)| set(known, id, &place, left));
-        });
     }
 
     /// Changes what the key directory remembers, durably.
@@ -194,20 +193,17 @@ impl Paths for LogPaths {
 
     fn fail_over(&self, turn: u64, why: &str) -> bool {
         let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
-        let (from, others) = {
+        let (from, count) = {
             let mut state = self.change();
             if state.turn != turn || !state.writing {
                 return state.turn != turn;
             }
             let from = state.current;
-            let path = &mut state.paths[from];
-            (path.failed, path.failed_in) = (true, Some(turn));
-            let mut others = (0..state.paths.len()).filter(|&index| index != from).collect::<Vec<_>>();
-            // Else two that fail would take over from each other, and a third one that works never.
-            others.sort_by_key(|&index| state.paths[index].failed_in);
-            (from, others)
+            state.paths[from].failed = true;
+            (from, state.paths.len())
         };
-        for index in others {
+        // In a ring: else two that fail would take over from each other, and a third one that works never.
+        for index in (1..count).map(|step| (from + step) % count) {
             let taken = match self.take(index) {
                 Ok(taken) => taken,
                 Err(error) => {
@@ -217,10 +213,14 @@ impl Paths for LogPaths {
                 }
             };
             let mut state = self.change();
-            let before = &mut state.paths[from];
-            let (place, id) = (before.store.describe(""), before.id.unwrap_or(PathId::first_of(self.log)));
-            let to = format!("{place} failed ({why}): the log goes on in {}", taken.store.describe(""));
-            let switch = Switch { from: id.to_string(), to: taken.id.to_string(), reason: why.to_owned() };
+            let before = state.paths[from].id.unwrap_or(PathId::first_of(self.log));
+            let to = taken.id.to_string();
+            state.pending = match state.pending.take() {
+                // Nothing was committed on the one that failed now: it is as if it had been passed over.
+                Some((first, _)) if first == index => None,
+                Some((first, switch)) => Some((first, Switch { to, ..switch })),
+                None => Some((from, Switch { from: before.to_string(), to, reason: why.to_owned() })),
+            };
             let note = read_note(&*taken.store).ok().flatten().or_else(|| state.paths[index].note.take());
             let head = note.as_deref().and_then(|note| self.head(note));
             state.paths[index] = OnePath {
@@ -229,13 +229,11 @@ impl Paths for LogPaths {
                 used: true,
                 note,
                 head,
-                failed_in: state.paths[index].failed_in,
+                frames: state.paths[index].frames,
+                told: state.paths[index].told.take(),
                 ..OnePath::new(taken.store)
             };
-            state.switches.push(switch);
             (state.current, state.turn) = (index, turn + 1);
-            drop(state);
-            self.tell(from, to);
             return true;
         }
         // It goes on trying.
@@ -247,27 +245,76 @@ impl Paths for LogPaths {
         self.in_use().open(path).is_ok()
     }
 
-    fn moved(&self, turn: u64) {
-        {
-            let mut state = self.change();
-            state.moved_in = state.moved_in.max(Some(turn));
-        }
-        self.note_left(turn);
+    fn waits(&self) {
+        self.change().waiting = true;
     }
 
-    fn published(&self, turn: u64, checkpoint: &[u8]) -> bool {
-        let head = self.head(checkpoint);
+    fn opened(&self, frames: u64) {
+        self.change().paths.iter_mut().for_each(|path| path.frames = frames);
+    }
+
+    fn takes(&self, turn: u64, frames: u64) -> bool {
         let mut state = self.change();
         if state.turn != turn {
             return false;
         }
-        state.published = Some(checkpoint.to_owned());
-        state.paths.iter_mut().for_each(|path| path.failed_in = None);
         let current = state.current;
-        let path = &mut state.paths[current];
-        (path.note, path.head) = (Some(checkpoint.to_owned()), head);
-        drop(state);
-        self.note_left(turn);
+        state.paths[current].frames = frames;
+        true
+    }
+
+    fn committed(&self, turn: u64) {
+        let is_told = |state: &State| state.pending.is_none() && !state.waiting || state.turn != turn;
+        if is_told(&self.state()) {
+            return;
+        }
+        let what = {
+            let mut state = self.change();
+            if is_told(&state) {
+                return;
+            }
+            state.waiting = false;
+            state.paths.iter_mut().for_each(|path| path.told = None);
+            let to = state.paths[state.current].store.describe("");
+            match state.pending.take() {
+                None => format!("the log goes on in {to}"),
+                Some((from, switch)) => {
+                    let from = state.paths[from].store.describe("");
+                    let what = format!("{from} failed ({}): the log goes on in {to}", switch.reason);
+                    state.switches.push(switch);
+                    what
+                }
+            }
+        };
+        if let Some(tell) = &self.tell {
+            tell(&what);
+        }
+    }
+
+    fn published(&self, turn: u64, checkpoint: &[u8]) -> bool {
+        let head = self.head(checkpoint);
+        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
+        let paths = {
+            let mut state = self.change();
+            if state.turn != turn {
+                return false;
+            }
+            state.published = Some(checkpoint.to_owned());
+            let (current, covered) = (state.current, head.map_or(0, |head| head.size));
+            let path = &mut state.paths[current];
+            (path.note, path.head) = (Some(checkpoint.to_owned()), head);
+            let of = |(index, path): (usize, &OnePath)| {
+                let left = index != current;
+                let is_known = path.used && (!left || path.frames <= covered);
+                Some((path.id.filter(|_| is_known)?, path.store.describe(""), left))
+            };
+            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
+        };
+        // Where that cannot be written down, the log asks for a path that it could go without: the next checkpoint tries again.
+        let _ = self.note(|known| {
+            paths.into_iter().for_each(|(id, place, left)| set(known, id, &place, left));
+        });
+        self.committed(turn);
         true
     }
 
@@ -325,9 +372,22 @@ impl Paths for LogPaths {
     }
 
     fn standings(&self) -> Vec<PathStanding> {
-        let standings = self.compare_all();
         let current = self.in_use().describe("");
-        standings.into_iter().filter(|path| path.place != current || path.frames.is_err()).collect()
+        let standings = self.compare_all().into_iter().map(|(place, id, frames)| PathStanding {
+            place,
+            id: id.map_or_else(String::new, |id| id.to_string()),
+            frames: frames.map_err(|why| why.to_string()),
+        });
+        standings.filter(|path| path.place != current || path.frames.is_err()).collect()
+    }
+
+    fn require_clear(&self) -> Result<()> {
+        let state = self.state();
+        let unclear = state.paths.iter().filter(|path| path.unclear && !state.writing);
+        let why = unclear.filter_map(|path| Some((path.store.describe(""), path.absent.as_ref()?))).next();
+        why.map_or(Ok(()), |(place, why)| {
+            Err(Error::unavailable(format!("{place}, a path of the log, cannot be looked at: {why}")))
+        })
     }
 
     fn require_all(&self) -> Result<()> {
@@ -342,11 +402,12 @@ impl Paths for LogPaths {
                  mount it; where it is lost for good, `bulla config DIR set backup_paths PATHS` names those that are left"
             )));
         }
-        for PathStanding { place, frames, .. } in self.compare_all() {
-            frames.map_err(|why| {
-                Error::tampered(format!(
+        for (place, _, frames) in self.compare_all() {
+            frames.map_err(|why| match why {
+                Unlike::Unclear(_) => Error::unavailable(format!("{place}, a path of the log: {why}")),
+                Unlike::Other(why) => Error::tampered(format!(
                     "{place}, a path of the log, contradicts the others: {why}; run `bulla verify`"
-                ))
+                )),
             })?;
         }
         let (turn, is_locked) = {

@@ -1,7 +1,17 @@
 //! What the committer does besides of a log on several paths: it goes on with the one that takes what is written.
 
-use super::Committer;
+use super::{Committer, Segment};
+use crate::format::segment;
 use bulla_store::{Paths, Result, Store};
+use std::sync::Arc;
+
+/// Why a segment is given up that nothing is wrong with.
+pub(super) const TAKEN_OVER: &str = "another path took over";
+
+/// The path that takes what is written, by itself, and its turn.
+pub(super) fn current(store: &Arc<dyn Store>) -> (u64, Arc<dyn Store>) {
+    store.paths().map_or_else(|| (0, store.clone()), Paths::current)
+}
 
 /// The turn of the path that takes what is written.
 pub(super) fn turn_of(store: &dyn Store) -> u64 {
@@ -12,16 +22,36 @@ impl Committer {
     /// Gives the current segment up where another path has taken over since it was begun.
     pub(super) fn keep_up(&mut self) -> Result<()> {
         match &self.segment {
-            Some(segment) if segment.turn != turn_of(&*self.store) => {
-                self.abandon("another path took over".to_owned())
-            }
+            Some(segment) if segment.turn != turn_of(&*self.store) => self.abandon(TAKEN_OVER.to_owned()),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the path that the segment lies on takes what is written.
+    pub(super) fn has_turn(&self) -> bool {
+        self.segment.as_ref().is_none_or(|segment| segment.turn == turn_of(&*self.store))
+    }
+
+    /// Removes a segment that is given up of which nothing counts, of a log on several paths, so that no event has to tell of each one that
+    /// a path did not take. False where something does, and where it is not certain that it is gone for good.
+    pub(super) fn is_taken_away(&self, segment: &Segment) -> bool {
+        self.store.paths().is_some()
+            && segment.trusted == 0
+            && segment.path.remove(&segment.name.path()).is_ok()
+            && segment.path.sync_directory(segment::DIRECTORY).is_ok()
     }
 
     /// Has another path take the log, where it lies on several. False where none does.
     pub(super) fn fail_over(&self, turn: u64, reason: &str) -> bool {
         self.store.paths().is_some_and(|paths| paths.fail_over(turn, reason))
+    }
+
+    /// Why nothing more can be done than to wait, in words.
+    pub(super) fn untaken(&self, reason: &str) -> String {
+        match self.other_paths() {
+            0 => reason.to_owned(),
+            _ => format!("no path takes what is written: {reason}"),
+        }
     }
 
     /// How many other paths the log has.
@@ -38,6 +68,9 @@ impl Committer {
             }
             _ => {
                 *untried = self.other_paths();
+                if let Some(paths) = self.store.paths() {
+                    paths.waits();
+                }
                 false
             }
         }

@@ -21,7 +21,13 @@ pub(super) fn adopt(
         let turn = log.paths().map_or(0, Paths::turn);
         let error = match found.adopt(log, segment_size) {
             Err(error) if error.kind() == ErrorKind::Unavailable && untried > 0 => error,
-            adopted => return adopted,
+            adopted => {
+                // What was adopted lies there.
+                let moved =
+                    log.paths().filter(|_| adopted.as_ref().is_ok_and(|adopted| !adopted.adopted.is_empty()));
+                moved.into_iter().for_each(|paths| paths.committed(turn));
+                return adopted;
+            }
         };
         let why = error.io_error().map_or_else(String::new, |error| format!(": {error}"));
         if !log.paths().is_some_and(|paths| paths.fail_over(turn, &format!("recovering{why}"))) {

@@ -235,3 +235,58 @@ fn what_is_in_the_way_on_one_path_is_named_there_and_the_log_goes_on_on_the_othe
         assert_eq!(place.entries(), (0..60).collect(), "{directory}");
     }
 }
+
+/// The drill for a log's own directory that is gone for good.
+#[test]
+fn a_log_whose_own_directory_is_lost_goes_on_under_the_name_of_another_path() {
+    let place = Place::new();
+    let (keys, backup) = (default_keys(&place.directory), place.place.path().join("backup"));
+    let log = place.open().unwrap();
+    append(&log, 0..20);
+    log.flush().unwrap();
+    let moved = place.place.path().join("moved");
+    fs::rename(&place.directory, &moved).unwrap();
+    append(&log, 20..40);
+    log.close().unwrap();
+
+    Configure::default().unset("backup_paths").unwrap().apply_with_keys(&backup, &keys).unwrap();
+    let options = Options::default().memory(64 << 20).writers(1).retries(1);
+    let log = Log::open_with_keys(&backup, &keys, options).unwrap();
+    append(&log, 40..60);
+    log.close().unwrap();
+
+    // Where it is found again, the two are the log, under its name.
+    fs::rename(&moved, &place.directory).unwrap();
+    let error = open_log(&backup, Some(&keys), std::slice::from_ref(&place.directory)).unwrap_err();
+    assert!(error.to_string().contains("name it as DIR"), "{error}");
+    let whole = open_log(&place.directory, None, &[backup]).unwrap();
+    let report = Verify::open_store(whole).unwrap().run().unwrap();
+    assert!(report.ok && report.entries == 60, "{report:#?}");
+}
+
+#[test]
+fn a_backup_path_is_made_without_what_is_above_it_and_one_that_shares_a_disk_is_told() {
+    let place = Place::new();
+    let deep = place.place.path().join("nomount").join("deep");
+    let configure = Configure::default().set("backup_paths", deep.to_str().unwrap()).unwrap();
+    let error = configure.apply(&place.directory).unwrap_err();
+    assert_eq!(error.kind(), bulla::ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("is its disk mounted?"), "{error}");
+    assert!(!deep.parent().unwrap().exists());
+
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tell = told.clone();
+    let environment = bulla::environment::Environment {
+        path_replaced: Some(Arc::new(move |what: &str| tell.lock().unwrap().push(what.to_owned()))),
+        ..bulla::environment::Environment::default()
+    };
+    let other = place.place.path().join("other");
+    let configure = Configure::default().set("backup_paths", other.to_str().unwrap()).unwrap();
+    let store = |path: PathBuf| Arc::new(bulla::store::FileSystem::new(path));
+    configure
+        .apply_in(store(place.directory.clone()), store(default_keys(&place.directory)), &environment)
+        .unwrap();
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("other is on one file system with the log's directory"), "{told:?}");
+}

@@ -56,6 +56,14 @@ impl World {
         World { environment: environment(&machine), machine }
     }
 
+    /// Has this open the backup paths from now on.
+    pub(super) fn open_paths_by(
+        &mut self,
+        open: impl Fn(&std::path::Path) -> Arc<dyn Store> + Send + Sync + 'static,
+    ) {
+        self.environment.backup_paths = Some(Arc::new(open));
+    }
+
     /// Has this clock be the machine's from now on.
     pub(super) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
         self.environment.clock = clock;
@@ -88,9 +96,29 @@ impl World {
     }
 
     pub(super) fn set(&self, name: &str, value: &str) {
+        self.try_set(name, value).unwrap();
+    }
+
+    pub(super) fn try_set(&self, name: &str, value: &str) -> bulla::Result<()> {
         let configure = Configure::default().set(name, value).unwrap();
         let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
-        configure.apply_in(stores.0, stores.1, &self.environment).unwrap();
+        configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
+    }
+
+    /// Has `tell` told what becomes of paths, from now on.
+    pub(super) fn tell_of_paths(&mut self, tell: impl Fn(&str) + Send + Sync + 'static) {
+        self.environment.path_replaced = Some(Arc::new(tell));
+    }
+
+    /// How many events tell of segments that were given up.
+    pub(super) fn abandoned(&self) -> usize {
+        let mut abandoned = 0;
+        let tell = |logged: bulla::LoggedEvent| {
+            abandoned += usize::from(matches!(logged.event, Ok(Event::Abandoned { .. })));
+            Ok(())
+        };
+        Reader::open_store(self.log()).unwrap().events(tell).unwrap();
+        abandoned
     }
 
     pub(super) fn configure(&self, paths: &[&str]) -> bulla::Result<()> {
@@ -107,10 +135,15 @@ impl World {
 
     /// Opens the log without threads.
     pub(super) fn open_stepped(&self) -> bulla::Result<Log> {
-        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        self.open_stepped_in(Arc::new(self.machine.store("audit")))
+    }
+
+    /// The same of a log whose paths are put together already.
+    pub(super) fn open_stepped_in(&self, log: Arc<dyn Store>) -> bulla::Result<Log> {
+        let keys = Arc::new(self.machine.store("audit.keys"));
         let options =
             Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
-        Log::open_stepped(stores.0, stores.1, options, self.environment.clone())
+        Log::open_stepped(log, keys, options, self.environment.clone())
     }
 
     pub(super) fn try_open(&self) -> bulla::Result<Log> {

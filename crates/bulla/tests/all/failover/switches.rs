@@ -1,0 +1,212 @@
+//! Switches at the worst moments: while something is being committed, before a checkpoint covers what was, when others are full too, and
+//! while the configuration is changed.
+
+use super::world::World;
+use crate::helpers::one_in;
+use bulla::ErrorKind;
+use bulla::environment::{Clock, Interrupt, SystemClock};
+use bulla::store::Store;
+use bulla_testkit::fault::Fault;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+/// A clock that has another path take over when it is asked for the time so often, as another thread may at any moment.
+#[derive(Default)]
+struct Switching {
+    log: OnceLock<Arc<dyn Store>>,
+    left: AtomicI64,
+}
+
+impl Clock for Switching {
+    fn now(&self) -> i64 {
+        SystemClock.now()
+    }
+
+    fn steady(&self) -> u64 {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 0 {
+            let paths = self.log.get().unwrap().paths().unwrap();
+            paths.fail_over(paths.turn(), "another thread found that it fails");
+        }
+        SystemClock.steady()
+    }
+
+    fn wait(&self, time: Duration, interrupt: &Interrupt) {
+        SystemClock.wait(time, interrupt);
+    }
+}
+
+/// The name of a segment is synced where the segment lies, whichever path is in use by then.
+#[test]
+fn a_switch_at_any_moment_of_a_commit_takes_nothing_that_was_acknowledged() {
+    for moment in 0.. {
+        let mut world = World::new(&["/backup"]);
+        let log = world.open();
+        world.append(&log, 0..4);
+        // What follows begins a segment.
+        let before = world.killed();
+        drop(log);
+        world = before;
+        let clock = Arc::new(Switching::default());
+        world.set_clock(clock.clone());
+        let joined = world.log();
+        clock.log.set(joined.clone()).unwrap();
+        clock.left.store(moment, Ordering::Relaxed);
+        let log = world.open_stepped_in(joined).unwrap();
+        world.append_stepped(&log, 4..6);
+        if clock.left.load(Ordering::Relaxed) >= 0 {
+            assert!(moment > 20, "{moment} moments");
+            println!("swept: a switch at {moment} moments");
+            return;
+        }
+        for seed in 0..8 {
+            let after = world.after_power_cut(seed);
+            let log = after.try_open().unwrap_or_else(|error| panic!("{moment}, {seed}: {error}"));
+            after.append(&log, 100..102);
+            log.close().unwrap();
+            after.check_contains((0..6).chain(100..102));
+        }
+    }
+}
+
+/// Until a checkpoint on another path covers what was acknowledged on one, the log is not opened without that.
+#[test]
+fn a_path_is_left_once_a_checkpoint_elsewhere_covers_what_it_took() {
+    let world = World::new(&["/backup"]);
+    world.set("on_failure", "block");
+    let log = world.open();
+    world.append(&log, 0..4);
+    log.flush().unwrap();
+    world.machine.fail_below("audit", Fault::SyncFails);
+    world.append(&log, 4..20);
+    world.machine.heal();
+    // Nothing is signed any more, so the log goes back and forth.
+    for path in ["audit", "backup"] {
+        for name in ["tile", "checkpoint", "checkpoint.tmp"] {
+            world.machine.fail_below(&format!("{path}/{name}"), Fault::WriteFails);
+        }
+    }
+    std::thread::scope(|scope| {
+        let appending = scope.spawn(|| world.try_append(&log, 20..24));
+        let flushing = scope.spawn(|| log.flush());
+        for _ in 0..8 {
+            world.wait_for_failures(4);
+            let killed = world.killed();
+            killed.destroy("backup");
+            let error = killed.try_open().err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            assert!(error.to_string().contains("backup is a path of the log, and is missing"), "{error}");
+        }
+        world.machine.heal();
+        appending.join().unwrap().unwrap();
+        flushing.join().unwrap().unwrap();
+    });
+    log.close().unwrap();
+    world.check(24);
+}
+
+/// Paths that were used before and are full now are not tried in the place of one that has room.
+#[test]
+fn where_two_paths_are_full_the_third_takes_over() {
+    let world = World::new(&["/backup", "/other"]);
+    let log = world.open();
+    world.append(&log, 0..10);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append(&log, 10..20);
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append(&log, 20..30);
+    log.close().unwrap();
+    world.machine.heal();
+    world.check(30);
+    let replaced = world.replaced();
+    assert_eq!(replaced.last().unwrap().1, world.id("other"), "{replaced:?}");
+}
+
+/// A clock on which waiting takes no time.
+struct Hasty;
+
+impl Clock for Hasty {
+    fn now(&self) -> i64 {
+        SystemClock.now()
+    }
+
+    fn steady(&self) -> u64 {
+        SystemClock.steady()
+    }
+
+    fn wait(&self, _: Duration, _: &Interrupt) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn while_nothing_takes_the_log_little_is_told_and_nothing_untrue() {
+    let mut world = World::new(&["/backup"]);
+    world.set("on_failure", "block");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    world.tell_of_paths(move |what| tell.lock().unwrap().push(what.to_owned()));
+    world.set_clock(Arc::new(Hasty));
+    let log = world.open();
+    world.append(&log, 0..10);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append(&log, 10..20);
+    let waiting = Arc::new(Mutex::new(Vec::new()));
+    let tell = waiting.clone();
+    log.when_trying_again(move |why| tell.lock().unwrap().push(why.to_owned()));
+    world.machine.fail_below("backup", Fault::NoSpace);
+    let before = told.lock().unwrap().len();
+    std::thread::scope(|scope| {
+        let appending = scope.spawn(|| world.try_append(&log, 20..30));
+        world.wait_for_failures(300);
+        assert_eq!(told.lock().unwrap()[before..], [] as [&str; 0], "nothing goes on anywhere");
+        world.machine.heal();
+        appending.join().unwrap().unwrap();
+    });
+    log.close().unwrap();
+    world.check(30);
+    let waiting = waiting.lock().unwrap();
+    assert!((1..=3).contains(&waiting.len()), "{waiting:#?}");
+    assert!(waiting.iter().any(|why| why.contains("no path takes what is written")), "{waiting:#?}");
+    let told = told.lock().unwrap();
+    assert_eq!(told[before..].len(), 1, "{told:#?}");
+    assert!(told[before].contains("the log goes on in"), "{told:#?}");
+    // One for the path that took what followed, and one for that which did after the outage, if it is another one.
+    let replaced = world.replaced();
+    assert!(replaced.len() <= 2, "{replaced:?}");
+    assert!(world.abandoned() <= 4, "{}", world.abandoned());
+}
+
+/// Between a switch and the next checkpoint, what is read of the log is still what was signed last.
+#[test]
+fn a_change_of_the_configuration_during_which_a_path_fails_is_no_violation() {
+    let moved = || {
+        let world = World::new(&["/backup"]);
+        let log = world.open();
+        world.append(&log, 0..4);
+        world.machine.fail_below("audit", Fault::SyncFails);
+        world.append(&log, 4..8);
+        log.close().unwrap();
+        world.machine.heal();
+        world
+    };
+    let world = moved();
+    let first = world.machine.operations();
+    world.set("log.heartbeat", "60 s");
+    let last = world.machine.operations();
+    for fault in [Fault::NoSpace, Fault::SyncFails, Fault::NameFails] {
+        for point in one_in(3, first..last) {
+            let world = moved();
+            world.machine.fail_at(point, fault);
+            if let Err(error) = world.try_set("log.heartbeat", "60 s") {
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{fault:?} at {point}: {error}");
+            }
+            world.machine.heal();
+            let log = world.open();
+            world.append(&log, 8..12);
+            log.close().unwrap();
+            world.check(12);
+        }
+    }
+    println!("swept: a change on several paths, {} points", last - first);
+}
