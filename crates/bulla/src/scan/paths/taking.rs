@@ -19,6 +19,13 @@ struct Taken {
     id: PathId,
 }
 
+/// How the checkpoint of a path compares with the log: how many frames it covers, where there is one.
+struct Compared {
+    place: String,
+    id: Option<PathId>,
+    frames: Result<Option<u64>, Unlike>,
+}
+
 /// Why a checkpoint is not taken for one of the beginning of a log.
 enum Unlike {
     /// It is not.
@@ -107,8 +114,8 @@ impl LogPaths {
         }
     }
 
-    /// How the checkpoint of each path that is there compares with the one on which the log has come furthest, by the path's place.
-    fn compare_all(&self) -> Vec<(String, Option<PathId>, Result<Option<u64>, Unlike>)> {
+    /// How the checkpoint of each path that is there compares with the one on which the log has come furthest.
+    fn compare_all(&self) -> Vec<Compared> {
         let (heads, newest) = {
             let state = self.state();
             let heads = state.paths.iter().filter(|path| path.absent.is_none());
@@ -123,7 +130,7 @@ impl LogPaths {
                 (Some(head), Some(newest)) => self.compare(head, newest).map(|()| Some(head.size)),
                 (head, _) => Ok(head.map(|head| head.size)),
             };
-            (place, id, frames)
+            Compared { place, id, frames }
         });
         compared.collect()
     }
@@ -373,7 +380,7 @@ impl Paths for LogPaths {
 
     fn standings(&self) -> Vec<PathStanding> {
         let current = self.in_use().describe("");
-        let standings = self.compare_all().into_iter().map(|(place, id, frames)| PathStanding {
+        let standings = self.compare_all().into_iter().map(|Compared { place, id, frames }| PathStanding {
             place,
             id: id.map_or_else(String::new, |id| id.to_string()),
             frames: frames.map_err(|why| why.to_string()),
@@ -402,7 +409,7 @@ impl Paths for LogPaths {
                  mount it; where it is lost for good, `bulla config DIR set backup_paths PATHS` names those that are left"
             )));
         }
-        for (place, _, frames) in self.compare_all() {
+        for Compared { place, frames, .. } in self.compare_all() {
             frames.map_err(|why| match why {
                 Unlike::Unclear(_) => Error::unavailable(format!("{place}, a path of the log: {why}")),
                 Unlike::Other(why) => Error::tampered(format!(
