@@ -49,7 +49,7 @@ fn anchored(anchored: bool) -> &'static str {
 
 /// The policy that a key and the text of a policy come to; none where neither is given.
 fn trusted(py: Python<'_>, key: Option<LogKey>, policy: Option<&str>) -> PyResult<Option<Policy>> {
-    let wrong = |error| invalid(py, &format!("`policy`: {error}"));
+    let wrong = |error| invalid(py, format!("`policy`: {error}"));
     let policy = policy.map(str::parse::<Policy>).transpose().map_err(wrong)?;
     Policy::of(key, policy).map_err(wrong)
 }
