@@ -76,8 +76,9 @@ pub trait Paths: Debug {
     /// `Unavailable` where a path is missing that may hold what no other has; `Tampered` where there are [`Paths::mismatches`].
     fn require_readable(&self) -> Result<()>;
 
-    /// How far the log has come on each path that is there, compared with the one on which it has come furthest, which is the one in use.
-    fn standings(&self) -> Vec<PathStanding>;
+    /// What lies on one path and contradicts the others, one sentence each: a checkpoint that is not of a beginning of the log, or of which
+    /// that cannot be told.
+    fn contradictions(&self) -> Vec<String>;
 
     /// Refuses a log that is read while a path of it could not be looked at when that was done last: what it has, or whether it is missing,
     /// nobody can tell then. One that is written goes by [`Paths::require_all`].
@@ -115,16 +116,4 @@ pub struct MissingPath {
     pub reason: String,
     /// Whether the writer has left it, so that it holds nothing newer than the others.
     pub left: bool,
-}
-
-/// A path that is there, and is not the one on which the log has come furthest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathStanding {
-    /// Where it is.
-    pub place: String,
-    /// Its id in hexadecimal.
-    pub id: String,
-    /// How many frames its checkpoint covers, of the beginning of this log; nothing where it has none. An error says what contradicts the
-    /// log.
-    pub frames: std::result::Result<Option<u64>, String>,
 }

@@ -47,7 +47,6 @@ pub enum FindingKind {
     Abandoned,
     PathMissing,
     PathMismatch,
-    PathBehind,
     Gap,
     IndexDamaged,
     UnknownFile,
@@ -56,7 +55,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 42] = [
+    pub const ALL: [FindingKind; 41] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -94,7 +93,6 @@ impl FindingKind {
         FindingKind::Abandoned,
         FindingKind::PathMissing,
         FindingKind::PathMismatch,
-        FindingKind::PathBehind,
         FindingKind::Gap,
         FindingKind::IndexDamaged,
         FindingKind::UnknownFile,
@@ -141,7 +139,6 @@ impl FindingKind {
             Self::Abandoned => "abandoned",
             Self::PathMissing => "path-missing",
             Self::PathMismatch => "path-mismatch",
-            Self::PathBehind => "path-behind",
             Self::Gap => "gap",
             Self::IndexDamaged => "index-damaged",
             Self::UnknownFile => "unknown-file",
@@ -173,7 +170,6 @@ impl FindingKind {
             Self::UnsignedTail
             | Self::UnwitnessedTail
             | Self::Abandoned
-            | Self::PathBehind
             | Self::Gap
             | Self::IndexDamaged
             | Self::UnknownFile => Severity::Notice,

@@ -35,7 +35,7 @@ use crate::write::telemetry::{Meter, count};
 use bulla_crypto::environment::Clock;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Paths, Result};
 use bulla_store::{Store, StoreFile};
 use paths::{TAKEN_OVER, current, turn_of};
 use std::borrow::Cow;
@@ -436,7 +436,8 @@ impl Committer {
         let back_off = self.back_off.clone();
         let mut attempts = back_off.attempts();
         let mut reason = reason;
-        while attempts.wait_for_next(&reason) {
+        self.store.paths().into_iter().for_each(Paths::waits);
+        while attempts.wait_for_next(&self.untaken(&reason)) {
             match self.try_write(first) {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = format!("writing: {error}"),

@@ -44,8 +44,8 @@ impl LogPaths {
         };
         match read_note(store) {
             Ok(note) => Ok((id, note)),
-            // What is there is none: verification tells.
-            Err(error) => error.io_error().and_then(unclear).map_or(Ok((id, None)), Err),
+            // What is there is none.
+            Err(error) => error.io_error().and_then(unclear).map_or(Ok((id, Some(Vec::new()))), Err),
         }
     }
 
@@ -145,7 +145,7 @@ pub(super) fn require_directories(store: &dyn Store) -> Result<(), NoPath> {
 }
 
 /// Says of each path whether it can be the one that it says it is: no other place is, and the key directory remembers no other path there,
-/// unless that one lies elsewhere now.
+/// unless that one lies elsewhere now. And its checkpoint, if it has one, is the log's.
 fn tell_apart(paths: &mut [OnePath], known: &[KnownPath], log: LogId) {
     let present = paths.iter().map(|path| path.id.filter(|_| path.absent.is_none())).collect::<Vec<_>>();
     let places = paths.iter().map(|path| path.store.describe("")).collect::<Vec<_>>();
@@ -173,6 +173,10 @@ fn tell_apart(paths: &mut [OnePath], known: &[KnownPath], log: LogId) {
                 "{place} says that it is {}, and {} is expected there",
                 which(id),
                 which(expected.id)
+            )),
+            // Somebody put it there: what it covered, or what it should have, would be missing without a word.
+            (None, None) if path.note.is_some() && path.head.is_none() => Some(format!(
+                "{place}, a path of the log, contradicts the others: its checkpoint is not signed by the log's key"
             )),
             (None, None) => None,
         };

@@ -8,7 +8,7 @@ use crate::keys::paths::{self as known, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, Lock, MissingPath, PathStanding, Paths, Result, Store, Switch};
+use bulla_store::{Error, Lock, MissingPath, Paths, Result, Store, Switch};
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
@@ -17,13 +17,6 @@ struct Taken {
     store: Arc<dyn Store>,
     lock: Arc<dyn Lock>,
     id: PathId,
-}
-
-/// How the checkpoint of a path compares with the log: how many frames it covers, where there is one.
-struct Compared {
-    place: String,
-    id: Option<PathId>,
-    frames: Result<Option<u64>, Unlike>,
 }
 
 /// Why a checkpoint is not taken for one of the beginning of a log.
@@ -114,25 +107,17 @@ impl LogPaths {
         }
     }
 
-    /// How the checkpoint of each path that is there compares with the one on which the log has come furthest.
-    fn compare_all(&self) -> Vec<Compared> {
+    /// The paths that are there and whose checkpoints are not of a beginning of the log, as it is on the one on which it has come furthest.
+    fn unlike(&self) -> Vec<(String, Unlike)> {
         let (heads, newest) = {
             let state = self.state();
             let heads = state.paths.iter().filter(|path| path.absent.is_none());
-            let of = |path: &OnePath| (path.store.describe(""), path.id, path.head, path.note.is_some());
-            (heads.map(of).collect::<Vec<_>>(), state.paths[state.current].head)
+            let of = |path: &OnePath| Some((path.store.describe(""), path.head?));
+            (heads.filter_map(of).collect::<Vec<_>>(), state.paths[state.current].head)
         };
-        let compared = heads.into_iter().map(|(place, id, head, has_note)| {
-            let frames = match (head, newest) {
-                (None, _) if has_note => {
-                    Err(Unlike::Other("its checkpoint is not signed by the log's key".to_owned()))
-                }
-                (Some(head), Some(newest)) => self.compare(head, newest).map(|()| Some(head.size)),
-                (head, _) => Ok(head.map(|head| head.size)),
-            };
-            Compared { place, id, frames }
-        });
-        compared.collect()
+        let Some(newest) = newest else { return Vec::new() };
+        let unlike = |(place, head)| Some((place, self.compare(head, newest).err()?));
+        heads.into_iter().filter_map(unlike).collect()
     }
 
     /// Gives a path the log's configuration, where it has another one, and the directories of a log.
@@ -378,14 +363,11 @@ impl Paths for LogPaths {
         self.require_whole()
     }
 
-    fn standings(&self) -> Vec<PathStanding> {
-        let current = self.in_use().describe("");
-        let standings = self.compare_all().into_iter().map(|Compared { place, id, frames }| PathStanding {
-            place,
-            id: id.map_or_else(String::new, |id| id.to_string()),
-            frames: frames.map_err(|why| why.to_string()),
-        });
-        standings.filter(|path| path.place != current || path.frames.is_err()).collect()
+    fn contradictions(&self) -> Vec<String> {
+        let unlike = self.unlike().into_iter();
+        unlike
+            .map(|(place, why)| format!("{place}, a path of the log, contradicts the others: {why}"))
+            .collect()
     }
 
     fn require_clear(&self) -> Result<()> {
@@ -409,13 +391,13 @@ impl Paths for LogPaths {
                  mount it; where it is lost for good, `bulla config DIR set backup_paths PATHS` names those that are left"
             )));
         }
-        for Compared { place, frames, .. } in self.compare_all() {
-            frames.map_err(|why| match why {
+        if let Some((place, why)) = self.unlike().into_iter().next() {
+            return Err(match why {
                 Unlike::Unclear(_) => Error::unavailable(format!("{place}, a path of the log: {why}")),
                 Unlike::Other(why) => Error::tampered(format!(
                     "{place}, a path of the log, contradicts the others: {why}; run `bulla verify`"
                 )),
-            })?;
+            });
         }
         let (turn, is_locked) = {
             let state = self.state();

@@ -205,7 +205,7 @@ const ATTACKS: &[Attack] = &[
             watched.put_back();
             watched.put(WITNESSED, &kept);
         },
-        found: [&[], &["witness-mismatch"]],
+        found: [&[], &["witness-mismatch f3-6"]],
         writer: Writer::Fails(ErrorKind::Tampered),
         says: Says::Nothing,
         ..NOTHING

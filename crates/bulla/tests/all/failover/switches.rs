@@ -159,9 +159,11 @@ fn while_nothing_takes_the_log_little_is_told_and_nothing_untrue() {
     std::thread::scope(|scope| {
         let appending = scope.spawn(|| world.try_append(&log, 20..30));
         world.wait_for_failures(300);
-        assert_eq!(told.lock().unwrap()[before..], [] as [&str; 0], "nothing goes on anywhere");
+        let meanwhile = told.lock().unwrap()[before..].to_vec();
         world.machine.heal();
         appending.join().unwrap().unwrap();
+        assert!(meanwhile.len() <= 2, "once for each path: {meanwhile:#?}");
+        assert!(meanwhile.iter().all(|told| told.contains("does not take the log")), "{meanwhile:#?}");
     });
     log.close().unwrap();
     world.check(30);
@@ -169,8 +171,8 @@ fn while_nothing_takes_the_log_little_is_told_and_nothing_untrue() {
     assert!((1..=3).contains(&waiting.len()), "{waiting:#?}");
     assert!(waiting.iter().any(|why| why.contains("no path takes what is written")), "{waiting:#?}");
     let told = told.lock().unwrap();
-    assert_eq!(told[before..].len(), 1, "{told:#?}");
-    assert!(told[before].contains("the log goes on in"), "{told:#?}");
+    let goes_on = told[before..].iter().filter(|told| told.contains("the log goes on in"));
+    assert_eq!(goes_on.count(), 1, "{told:#?}");
     // One for the path that took what followed, and one for that which did after the outage, if it is another one.
     let replaced = world.replaced();
     assert!(replaced.len() <= 2, "{replaced:?}");
