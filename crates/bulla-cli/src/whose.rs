@@ -15,7 +15,7 @@ pub(crate) struct Whose {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
-    /// A policy of logs and witnesses that are believed (C2SP tlog-policy); with --key both count
+    /// Logs and witnesses that are believed (C2SP tlog-policy), beside --key
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }

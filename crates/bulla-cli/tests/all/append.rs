@@ -51,8 +51,8 @@ fn json_is_one_object() {
     let ran = place.append(&["--json"], b"{\"operation\":\"x\"}\nnonsense\n").exits(exit::SOME_REFUSED);
     let up_to = json!({"input": "stdin", "number": 1, "line": 2});
     let expected = json!({
-        "accepted": 1, "refused": 1, "committed": 1, "durable_prefix": 1, "lost": 0, "up_to": up_to,
-        "interrupted": false,
+        "accepted": 1, "refused": 1, "committed": 1, "durable_prefix": 1, "lost": 0, "dropped": 0,
+        "up_to": up_to, "interrupted": false,
     });
     assert_eq!(ran.json(), expected);
 }

@@ -32,7 +32,7 @@ fn it_shows_every_key_its_value_and_where_that_comes_from() {
     assert!(shown.lines().all(|line| columns(line) == columns(shown.lines().next().unwrap())), "{shown}");
 
     let all = config(&place, &["--json"]).exits(exit::DONE).json();
-    assert_eq!(all.as_object().unwrap().len(), 11 + 17);
+    assert_eq!(all.as_object().unwrap().len(), 11 + 19);
     assert_eq!(line("pin"), ["pin", "default", "none"]);
     assert_eq!(all["writers"], serde_json::json!({ "value": "2", "source": "file" }));
     assert_eq!(all["durability"], serde_json::json!({ "value": "group", "source": "default" }));
@@ -210,7 +210,7 @@ fn new_recipients_are_recorded_and_read_what_comes_after() {
         serde_json::json!({ "changed": true, "recorded": true, "live": false })
     );
     assert_eq!(get(&place, "log.recipients"), format!("{recipient},{RECIPIENT}"));
-    assert_eq!(config(&place, &[]).exits(exit::DONE).out.lines().count(), 11 + 1 + 17);
+    assert_eq!(config(&place, &[]).exits(exit::DONE).out.lines().count(), 11 + 1 + 19);
 }
 
 /// Whoever can write to the log's directory could have put it there.

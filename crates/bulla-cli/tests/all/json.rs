@@ -83,7 +83,7 @@ fn a_proof_is_told_of_with_what_it_discloses_besides() {
     let expected = json!({
         "proves": "entries", "output": file, "units": 1, "entries": 4, "others": [7, 27, 37], "without_personal": 0,
         "withheld": nothing_withheld(), "undecided": 0, "blocks_read": 1, "blocks": 1, "tree_size": tree_size,
-        "root": root, "unsigned": false,
+        "root": root, "unsigned": false, "unwitnessed": null,
     });
     assert_eq!(ran.json(), expected);
     place.run("erase", &["--subject", "s7"]).exits(exit::DONE);

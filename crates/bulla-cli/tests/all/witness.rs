@@ -369,7 +369,7 @@ fn a_configuration_that_is_none_is_refused_with_what_is_wrong() {
     for (text, why) in [
         (right.replace("name =", "nome ="), "nome"),
         (right.replace("ed25519", "rsa"), "rsa"),
-        (right.replace("127.0.0.1:6962", "nowhere"), "listen"),
+        (right.replace("127.0.0.1:6962", "nowhere"), "invalid socket address"),
         (right.replace("/keys\"", "/state\""), "one directory"),
         (right.replace("/keys\"", "/state/keys\""), "one is in the other"),
     ] {

@@ -75,7 +75,7 @@ fn what_cannot_be_changed_is_refused_and_changes_nothing() {
         (&["remove-recipient"], exit::USAGE, "name a recipient"),
         (&["add-recipient"], exit::USAGE, "name a recipient"),
         (&["add-recipient", "age1nobody"], exit::USAGE, "is not an age recipient"),
-        (&["add-recipient", &secret], exit::USAGE, "which is secret"),
+        (&["add-recipient", &secret], exit::USAGE, "is the key itself"),
         (&["add-recipient", "ssh-ed25519 AAAA me@here"], exit::USAGE, "SSH keys are no recipients"),
         (&["add-recipient", "--recipients-file", &empty], exit::USAGE, "holds no age recipient"),
         (&["add-recipient", "--recipients-file", &wrong], exit::USAGE, "wrong.txt: line 2: SSH keys"),
