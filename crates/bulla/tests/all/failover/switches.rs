@@ -169,7 +169,8 @@ fn while_nothing_takes_the_log_little_is_told_and_nothing_untrue() {
     world.check(30);
     let waiting = waiting.lock().unwrap();
     assert!((1..=3).contains(&waiting.len()), "{waiting:#?}");
-    assert!(waiting.iter().any(|why| why.contains("no path takes what is written")), "{waiting:#?}");
+    // Who commits says that no path takes what is written; a checkpoint may be waited for first.
+    assert!(waiting.iter().all(|why| why.contains("NoSpace")), "{waiting:#?}");
     let told = told.lock().unwrap();
     let goes_on = told[before..].iter().filter(|told| told.contains("the log goes on in"));
     assert_eq!(goes_on.count(), 1, "{told:#?}");
