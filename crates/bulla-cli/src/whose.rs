@@ -15,7 +15,7 @@ pub(crate) struct Whose {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
-    /// Logs and witnesses that are believed (C2SP tlog-policy), beside --key
+    /// Logs and witnesses to believe (C2SP tlog-policy), beside --key
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }

@@ -91,7 +91,7 @@ fn a_proof_is_told_of_with_what_it_discloses_besides() {
     assert_eq!((&told["without_personal"], &told["withheld"]["erased"]), (&4.into(), &1.into()));
     let frame = place.info("tree_size").as_u64().unwrap() - 1;
     let told = prove(&["--event", &frame.to_string()]).exits(exit::DONE).json();
-    assert_eq!(told, json!({ "proves": "event", "output": file, "frame": frame }));
+    assert_eq!(told, json!({ "proves": "event", "output": file, "frame": frame, "unwitnessed": null }));
     let old = place.write("old", &std::fs::read(place.audit().join("checkpoint")).unwrap());
     let told = prove(&["--consistency", &old]).exits(exit::DONE).json();
     assert_eq!(told, json!({ "proves": "consistency", "output": file }));
