@@ -90,8 +90,9 @@ fn what_the_log_has_of_a_sender_is_told_and_what_it_lacks_is_asked_for() {
     send(&[], &lines(&["a", "b", "c"])).exits(exit::DONE);
     // The next batch, with numbers that the log has.
     let ran = send(&[], &lines(&["d", "e"])).exits(exit::DONE);
+    // One line may be told of before the other.
     assert_eq!(
-        ran.out,
+        ran.out.strip_prefix("durable 1\n").unwrap_or(&ran.out),
         "durable 2\n0 accepted, 0 refused, 0 committed\n2 lines passed over: the log has lines 1 to 3 of day; go on with --from 4\nevery line up to stdin:2 is durable or was refused\n"
     );
     let ran = place.append(&["--source", "day", "--json"], lines(&["d", "e"]).as_bytes()).exits(exit::DONE);
