@@ -6,7 +6,7 @@ use crate::read::{bulla_each_bytes, bulla_each_entry, ended, key, stop};
 use crate::status::{Failed, Outcome, bulla_status, give, guarded};
 use bulla::policy::Policy;
 use bulla::proof::{ProofError, ProofFile};
-use bulla::{Disclosed, Error, ErrorKind, Finding, LogKey, Redaction, Report, Severity, Verify, open_proof};
+use bulla::{Disclosed, Error, ErrorKind, Finding, LogKey, Redaction, Report, Verify, open_proof};
 use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
 
@@ -288,8 +288,7 @@ fn report_of(found: &Report) -> bulla_report {
 unsafe fn tell(findings: &[Finding], (each, context): (bulla_each_bytes, *mut c_void)) -> Outcome<()> {
     let Some(each) = each else { return Ok(()) };
     for finding in findings {
-        let level = if finding.severity == Severity::Violation { "violation" } else { "notice" };
-        let line = format!("{level}: {finding}");
+        let line = finding.to_string();
         // SAFETY: by this function's contract.
         if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
             return Err(Failed::Stopped);
