@@ -176,7 +176,7 @@ impl Kept {
     /// # Errors
     /// `Unavailable` where a file cannot be written.
     pub(crate) fn keep(&mut self, origin: &str, seen: Seen) -> Result<()> {
-        let path = format!("{LOGS}/{}", file_name(origin));
+        let path = log_file(origin);
         let text = format!("{LOG_HEADER}\nkey {}\ntime {}\n\n{}", self.owner, seen.time, seen.note);
         let written = bulla_store::replace(&*self.state, &path, text.as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", self.state.describe(&path)), error))?;
@@ -213,6 +213,11 @@ impl Kept {
         }
     }
 
+    /// Where it is kept what was cosigned last of a log, as a person would name it.
+    pub(crate) fn describe_log(&self, origin: &str) -> String {
+        self.state.describe(&log_file(origin))
+    }
+
     /// Where a conflict of a log is kept, as a person would name it.
     pub(crate) fn describe_conflict(&self, origin: &str) -> String {
         self.state.describe(&self.conflict(origin))
@@ -240,6 +245,10 @@ fn owner_file(owner: &str) -> String {
 /// The name of a log's file: an origin may be too long for one, or have a slash.
 fn file_name(origin: &str) -> String {
     sha256(&[origin.as_bytes()]).to_string()
+}
+
+fn log_file(origin: &str) -> String {
+    format!("{LOGS}/{}", file_name(origin))
 }
 
 fn list(state: &dyn Store) -> Result<Vec<String>> {
