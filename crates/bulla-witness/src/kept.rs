@@ -8,7 +8,7 @@
 //!   nothing is signed;
 //! - a key without the file beside it signs nothing, and no key is ever begun with twice.
 
-use bulla_proof::checkpoint::Checkpoint;
+use bulla_proof::checkpoint::{Checkpoint, parse_size};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::{CosignerKey, SignedNote};
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -296,7 +296,7 @@ fn load_signed(keys: &dyn Store, owner: &str) -> Result<BTreeMap<String, (u64, H
     let mut signed = BTreeMap::new();
     for line in lines {
         let mut parts = line.splitn(3, ' ');
-        let size = parts.next().and_then(crate::request::parse_size).ok_or_else(damaged)?;
+        let size = parts.next().and_then(parse_size).ok_or_else(damaged)?;
         let root = parts.next().and_then(Hash::from_base64).ok_or_else(damaged)?;
         let origin = parts.next().filter(|origin| !origin.is_empty()).ok_or_else(damaged)?;
         if signed.insert(origin.to_owned(), (size, root)).is_some() {
@@ -309,7 +309,7 @@ fn load_signed(keys: &dyn Store, owner: &str) -> Result<BTreeMap<String, (u64, H
 fn parse_log(text: &str, owner: &str) -> Option<(String, Seen)> {
     let rest = text.strip_prefix(LOG_HEADER)?.strip_prefix("\nkey ")?.strip_prefix(owner)?;
     let (time, note) = rest.strip_prefix("\ntime ")?.split_once("\n\n")?;
-    let time = crate::request::parse_size(time)?;
+    let time = parse_size(time)?;
     let checkpoint = Checkpoint::parse(SignedNote::parse(note.as_bytes()).ok()?.text).ok()?;
     let seen = Seen { size: checkpoint.size, root: checkpoint.root, time, note: note.to_owned() };
     Some((checkpoint.origin, seen))
