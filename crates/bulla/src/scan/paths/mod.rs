@@ -21,7 +21,7 @@ mod taking;
 use crate::format::config::signed::OwnKeys;
 use crate::format::config::{self, LogConfig};
 use crate::format::path::PathId;
-use crate::keys::paths::{self as known, KnownPath};
+use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::settings;
 use bulla_crypto::environment::{Environment, Tell};
 use bulla_proof::LogKey;
@@ -119,7 +119,7 @@ impl OnePath {
 }
 
 /// The log's store, put together of its own directory and the paths that the key directory and `also` name; that of its directory
-/// alone where there are no others.
+/// alone where there are no others, and the key directory remembers none that is lost.
 ///
 /// # Errors
 /// `Unavailable` where the key directory's list of paths is damaged or cannot be read, and where one of `also` is not there, or is no path
@@ -131,7 +131,12 @@ pub fn join_paths(
     environment: &Environment,
 ) -> Result<Arc<dyn Store>> {
     let named = keys.map_or_else(Vec::new, |keys| settings::backup_paths(&**keys));
-    if log.paths().is_some() || named.is_empty() && also.is_empty() {
+    if log.paths().is_some() {
+        return Ok(log);
+    }
+    let known = keys.map_or_else(|| Ok(Vec::new()), |keys| known::load(&**keys))?;
+    let has_lost_one = known.iter().any(|known| known.fate == Fate::Lost);
+    if named.is_empty() && also.is_empty() && !has_lost_one {
         return Ok(log);
     }
     let mut stores = vec![log.clone()];
@@ -142,7 +147,6 @@ pub fn join_paths(
         // Whoever asked for the log is told what is wrong with it.
         return Ok(log);
     };
-    let known = keys.map_or_else(|| Ok(Vec::new()), |keys| known::load(&**keys))?;
     let state = State {
         paths: stores.into_iter().map(OnePath::new).collect(),
         current: 0,
@@ -182,7 +186,7 @@ fn add_places(stores: &mut Vec<Arc<dyn Store>>, places: &[PathBuf], environment:
 }
 
 /// Whether two stores are one directory: what lies in it does not tell, since that can be copied.
-fn is_same_place(one: &dyn Store, other: &dyn Store) -> bool {
+pub(crate) fn is_same_place(one: &dyn Store, other: &dyn Store) -> bool {
     let same =
         one.directory().zip(other.directory()).and_then(|(one, other)| one.is_same_directory(other).ok());
     same.unwrap_or_else(|| one.describe("") == other.describe(""))

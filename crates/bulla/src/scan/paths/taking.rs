@@ -4,7 +4,7 @@ use super::looking::require_directories;
 use super::{LogPaths, OnePath, State};
 use crate::format::path::PathId;
 use crate::format::{config, files};
-use crate::keys::paths::{self as known, KnownPath};
+use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
@@ -70,7 +70,7 @@ impl LogPaths {
         };
         require_directories(&*store).map_err(|why| why.to_string())?;
         self.compare_again(&*store, note.as_deref())?;
-        self.note(|known| set(known, id, &store.describe(""), false)).map_err(|error| error.to_string())?;
+        self.note(|known| set(known, id, &store.describe(""), Fate::Kept)).map_err(|error| error.to_string())?;
         self.prepare(&*store)
             .and_then(|()| self.hand_over(&*store))
             .map_err(|error| format!("writing to it: {error}"))?;
@@ -161,8 +161,8 @@ impl LogPaths {
 }
 
 /// Notes what became of a path.
-fn set(known: &mut Vec<KnownPath>, id: PathId, place: &str, left: bool) {
-    let path = KnownPath { id, left, place: place.to_owned() };
+fn set(known: &mut Vec<KnownPath>, id: PathId, place: &str, fate: Fate) {
+    let path = KnownPath { id, fate, place: place.to_owned() };
     match known.iter_mut().find(|known| known.id == id) {
         Some(known) => *known = path,
         None => known.push(path),
@@ -296,15 +296,15 @@ impl Paths for LogPaths {
             let path = &mut state.paths[current];
             (path.note, path.head) = (Some(checkpoint.to_owned()), head);
             let of = |(index, path): (usize, &OnePath)| {
-                let left = index != current;
-                let is_known = path.used && (!left || path.frames <= covered);
-                Some((path.id.filter(|_| is_known)?, path.store.describe(""), left))
+                let fate = if index == current { Fate::Kept } else { Fate::Left };
+                let is_known = path.used && (index == current || path.frames <= covered);
+                Some((path.id.filter(|_| is_known)?, path.store.describe(""), fate))
             };
             state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
         };
         // Where that cannot be written down, the log asks for a path that it could go without: the next checkpoint tries again.
         let _ = self.note(|known| {
-            paths.into_iter().for_each(|(id, place, left)| set(known, id, &place, left));
+            paths.into_iter().for_each(|(id, place, fate)| set(known, id, &place, fate));
         });
         self.committed(turn);
         true
@@ -344,7 +344,8 @@ impl Paths for LogPaths {
         let state = self.state();
         let missing = state.paths.iter().filter_map(|path| {
             let reason = path.absent.clone()?;
-            let left = path.id.is_some_and(|id| state.known.iter().any(|known| known.id == id && known.left));
+            let is_left = |known: &KnownPath| Some(known.id) == path.id && known.fate == Fate::Left;
+            let left = state.known.iter().any(is_left);
             Some(MissingPath {
                 place: path.store.describe(""),
                 id: path.id.map(|id| id.to_string()),
@@ -386,9 +387,16 @@ impl Paths for LogPaths {
         if let Some(MissingPath { place, reason, .. }) =
             self.missing().into_iter().find(|missing| !missing.left)
         {
+            let way_out = match place == self.first.describe("") {
+                true => {
+                    "go on under the name of another path: `bulla config PATH --keys KEYS set backup_paths PATHS` names the others that \
+                     are left (`unset backup_paths`, where none is)"
+                }
+                false => "`bulla config DIR set backup_paths PATHS` names those that are left",
+            };
             return Err(Error::unavailable(format!(
                 "{place} is a path of the log, and is missing: {reason}. Without it a shorter log could be gone on with: bring it, or \
-                 mount it; where it is lost for good, `bulla config DIR set backup_paths PATHS` names those that are left"
+                 mount it; where it is lost for good, {way_out}"
             )));
         }
         if let Some((place, why)) = self.unlike().into_iter().next() {
