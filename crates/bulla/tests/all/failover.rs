@@ -8,6 +8,7 @@ mod dropping;
 mod lost;
 mod partial;
 mod returning;
+mod spread;
 mod switches;
 mod unreadable;
 mod world;

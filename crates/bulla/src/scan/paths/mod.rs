@@ -29,6 +29,7 @@ use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{FileSystem, Lock, Result, Store, Switch};
+use spreading::Lacking;
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,9 @@ pub(crate) struct LogPaths {
     switching: Mutex<()>,
 }
 
+/// Names and contents of files.
+type Files = Vec<(String, Vec<u8>)>;
+
 struct State {
     /// The log's own directory, and behind it the others, in the order in which they are tried.
     paths: Vec<OnePath>,
@@ -66,8 +70,10 @@ struct State {
     /// The newest checkpoint that was published, and the newest configuration: what they are read from may be gone.
     published: Option<Vec<u8>>,
     config: Vec<u8>,
-    /// The files that the newest checkpoint needs beside full tiles.
-    edge: Vec<(String, Vec<u8>)>,
+    /// The files that the newest checkpoint needs beside full tiles which the other paths have.
+    edge: Files,
+    /// The same of the tree of so many frames that is signed next, of which the seal state may speak.
+    next: Option<(u64, Files)>,
 }
 
 /// A path of the log.
@@ -94,8 +100,8 @@ struct OnePath {
     failed: bool,
     /// What was told of it last.
     told: Option<String>,
-    /// Whether it lacks a file that the others have and never change, so that it is given no more of them.
-    lacking: bool,
+    /// When it is tried again to give it full tiles, of which it lacks some.
+    lacking: Option<Lacking>,
 }
 
 impl OnePath {
@@ -113,7 +119,7 @@ impl OnePath {
             frames: u64::MAX,
             failed: false,
             told: None,
-            lacking: false,
+            lacking: None,
         }
     }
 }
@@ -159,6 +165,7 @@ pub fn join_paths(
         published: None,
         config: text,
         edge: Vec::new(),
+        next: None,
     };
     let paths = LogPaths {
         log: config.id,

@@ -1,7 +1,8 @@
 //! Which path takes what is written: another one where one fails, and what of that the key directory notes.
 
 use super::looking::require_directories;
-use super::{LogPaths, OnePath, State};
+use super::spreading::Lacking;
+use super::{Files, LogPaths, OnePath, State};
 use crate::format::path::PathId;
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, Fate, KnownPath};
@@ -10,6 +11,7 @@ use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Lock, MissingPath, Paths, Result, Store, Switch};
 use std::fmt;
+use std::io;
 use std::sync::{Arc, PoisonError};
 
 /// A path that takes what is written from now on.
@@ -17,6 +19,8 @@ struct Taken {
     store: Arc<dyn Store>,
     lock: Arc<dyn Lock>,
     id: PathId,
+    /// Why it lacks a part of the tree.
+    lacking: Option<io::Error>,
 }
 
 /// Why a checkpoint is not taken for one of the beginning of a log.
@@ -70,11 +74,13 @@ impl LogPaths {
         };
         require_directories(&*store).map_err(|why| why.to_string())?;
         self.compare_again(&*store, note.as_deref())?;
-        self.note(|known| set(known, id, &store.describe(""), Fate::Kept)).map_err(|error| error.to_string())?;
-        self.prepare(&*store)
+        self.note(|known| set(known, id, &store.describe(""), Fate::Kept))
+            .map_err(|error| error.to_string())?;
+        let lacking = self
+            .prepare(&*store)
             .and_then(|()| self.hand_over(&*store))
             .map_err(|error| format!("writing to it: {error}"))?;
-        Ok(Taken { store, lock, id })
+        Ok(Taken { store, lock, id, lacking })
     }
 
     /// That the checkpoint of a path is the one that was there, or is of a beginning of this log.
@@ -132,23 +138,6 @@ impl LogPaths {
         bulla_store::replace(store, config::FILE, &text)
     }
 
-    /// Gives a path the checkpoint that was published last, with what that needs of the tree beside full tiles: should the path before be
-    /// lost for good, the log has something signed to go on from. An older one that is there is replaced; what it needs stays.
-    fn hand_over(&self, store: &dyn Store) -> std::io::Result<()> {
-        let (published, edge) = {
-            let state = self.state();
-            (state.published.clone(), state.edge.clone())
-        };
-        let Some(note) = published.filter(|_| !edge.is_empty()) else { return Ok(()) };
-        if read_note(store).is_ok_and(|found| found.as_ref() == Some(&note)) {
-            return Ok(());
-        }
-        for (name, content) in &edge {
-            super::spreading::write(store, name, content)?;
-        }
-        bulla_store::replace(store, files::CHECKPOINT, &note)
-    }
-
     /// Changes what the key directory remembers, durably.
     fn note(&self, change: impl FnOnce(&mut Vec<KnownPath>)) -> Result<()> {
         let mut noted = self.state().known.clone();
@@ -191,7 +180,9 @@ impl Paths for LogPaths {
                 return state.turn != turn;
             }
             let from = state.current;
-            state.paths[from].failed = true;
+            let path = &mut state.paths[from];
+            path.failed = true;
+            path.lacking.get_or_insert_with(Lacking::at_once);
             (from, state.paths.len())
         };
         // In a ring: else two that fail would take over from each other, and a third one that works never.
@@ -226,10 +217,13 @@ impl Paths for LogPaths {
                 ..OnePath::new(taken.store)
             };
             (state.current, state.turn) = (index, turn + 1);
+            drop(state);
+            taken.lacking.iter().for_each(|error| self.lacks(index, error));
             return true;
         }
         // It goes on trying.
-        self.change().paths[from].failed = false;
+        let path = &mut self.change().paths[from];
+        (path.failed, path.lacking) = (false, None);
         false
     }
 
@@ -292,6 +286,11 @@ impl Paths for LogPaths {
                 return false;
             }
             state.published = Some(checkpoint.to_owned());
+            if let Some((_, edge)) =
+                state.next.take_if(|(frames, _)| Some(*frames) == head.map(|head| head.size))
+            {
+                state.edge = edge;
+            }
             let (current, covered) = (state.current, head.map_or(0, |head| head.size));
             let path = &mut state.paths[current];
             (path.note, path.head) = (Some(checkpoint.to_owned()), head);
@@ -310,8 +309,19 @@ impl Paths for LogPaths {
         true
     }
 
-    fn keep_edge(&self, files: Vec<(String, Vec<u8>)>) {
+    fn keep_edge(&self, files: Files) {
         self.change().edge = files;
+    }
+
+    fn keep_next(&self, turn: u64, frames: u64, files: Files) -> bool {
+        // A path that takes over meanwhile has been given what was kept before.
+        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.change();
+        let has_turn = state.turn == turn;
+        if has_turn {
+            state.next = Some((frames, files));
+        }
+        has_turn
     }
 
     fn has_lost_one(&self) -> bool {
@@ -326,8 +336,8 @@ impl Paths for LogPaths {
         state.published.is_some() && state.paths[state.current].note == state.published
     }
 
-    fn spread(&self, path: &str, content: &[u8]) {
-        self.spread_file(path, content);
+    fn spread(&self, files: &[(String, Vec<u8>)]) {
+        self.spread_files(files);
     }
 
     fn look_again(&self) {

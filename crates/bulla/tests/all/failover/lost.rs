@@ -14,11 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 enum Failing {
     /// All that is written there, this way; with frames there that nobody has signed, or without.
     Path(Fault, bool),
+    /// Its checkpoint, once the seal state speaks of the tree.
+    Checkpoint,
+    /// All that is written there, once the log is opened again.
+    Opening,
 }
 
 /// A life in which the first path fails. `acknowledged` is how many entries, from the first on, were by then.
 fn live(world: &World, failing: Failing, acknowledged: &Arc<AtomicU64>) -> bulla::Result<()> {
-    let log = world.open_stepped()?;
+    let mut log = world.open_stepped()?;
     let told = acknowledged.clone();
     log.when_durable(move |entries| told.store(entries, Ordering::Relaxed));
     world.try_append_stepped(&log, 0..4)?;
@@ -28,6 +32,17 @@ fn live(world: &World, failing: Failing, acknowledged: &Arc<AtomicU64>) -> bulla
                 world.commit_stepped(&log, 4)?;
             }
             world.machine.fail_below("audit", fault);
+        }
+        Failing::Checkpoint => {
+            world.commit_stepped(&log, 4)?;
+            world.machine.fail_below("audit/checkpoint.tmp", Fault::WriteFails);
+            log.step(Step::Checkpoint)?;
+        }
+        Failing::Opening => {
+            world.commit_stepped(&log, 4)?;
+            drop(log);
+            world.machine.fail_below("audit", Fault::SyncFails);
+            log = world.open_stepped()?;
         }
     }
     (5..8).try_for_each(|number| world.commit_stepped(&log, number))?;
@@ -82,6 +97,8 @@ fn a_crash_before_the_first_checkpoint_elsewhere_and_the_loss_of_the_first_disk_
         Failing::Path(Fault::SyncFails, false),
         Failing::Path(Fault::WriteFails, true),
         Failing::Path(Fault::SyncFails, true),
+        Failing::Checkpoint,
+        Failing::Opening,
     ] {
         let world = World::new(&["/backup"]);
         let first = world.machine.operations();
