@@ -433,17 +433,13 @@ impl Scan<'_> {
         };
         let mut scanned = Vec::new();
         self.next = segments.get(begin).map_or(0, |name| name.first);
-        if self.anchored() > 0 && (self.next > below || segments.is_empty()) {
-            if let (false, Some(first)) = (self.lost, segments.first()) {
-                self.next = 0;
-                return Err(self.missing(*first));
-            }
-            if self.lost {
-                // All that is signed lay on a path that is lost. The tree tells where it ends.
-                (self.next, self.next_entry) = (self.anchored(), self.entries_before(self.anchored())?);
-            }
+        if self.next > below {
+            self.next = 0;
         }
         for (index, name) in segments.iter().enumerate().skip(begin) {
+            if name.first != self.next {
+                self.pass_lost(&mut scanned)?;
+            }
             if name.first != self.next {
                 let is_signed = self.next < self.state.chain.next_frame().max(self.checkpoint.size);
                 if !self.lost || is_signed || name.first < self.next {
@@ -455,7 +451,18 @@ impl Scan<'_> {
             let limit = segments.get(index + 1).map(|next| next.first);
             scanned.push(self.segment(*name, limit, below)?);
         }
+        self.pass_lost(&mut scanned)?;
         Ok(scanned)
+    }
+
+    /// Of a log that has lost a path, goes on behind all that is signed where the last of that lay on it: the tree tells where it ends. What
+    /// was `scanned` before it is no place to go on at.
+    fn pass_lost(&mut self, scanned: &mut Vec<Scanned>) -> Result<()> {
+        if self.lost && self.next < self.anchored() {
+            scanned.clear();
+            (self.next, self.next_entry) = (self.anchored(), self.entries_before(self.anchored())?);
+        }
+        Ok(())
     }
 
     /// How many entries come before a frame, as the tree says.

@@ -9,6 +9,7 @@ mod lost;
 mod overtaken;
 mod partial;
 mod returning;
+mod spread;
 mod switches;
 mod unreadable;
 mod world;
