@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 enum Failing {
     /// All that is written there, this way; with frames there that nobody has signed, or without.
     Path(Fault, bool),
+    /// All that is written there, and then the seal state, so that nothing is signed any more.
+    Signing,
     /// Its checkpoint, once the seal state speaks of the tree.
     Checkpoint,
     /// All that is written there, once the log is opened again.
@@ -32,6 +34,10 @@ fn live(world: &World, failing: Failing, acknowledged: &Arc<AtomicU64>) -> bulla
                 world.commit_stepped(&log, 4)?;
             }
             world.machine.fail_below("audit", fault);
+        }
+        Failing::Signing => {
+            world.machine.fail_below("audit", Fault::WriteFails);
+            world.machine.fail_below("audit.keys/seal.state.tmp", Fault::WriteFails);
         }
         Failing::Checkpoint => {
             world.commit_stepped(&log, 4)?;
@@ -97,12 +103,14 @@ fn a_crash_before_the_first_checkpoint_elsewhere_and_the_loss_of_the_first_disk_
         Failing::Path(Fault::SyncFails, false),
         Failing::Path(Fault::WriteFails, true),
         Failing::Path(Fault::SyncFails, true),
+        Failing::Signing,
         Failing::Checkpoint,
         Failing::Opening,
     ] {
         let world = World::new(&["/backup"]);
         let first = world.machine.operations();
-        live(&world, failing, &Arc::default()).unwrap();
+        let lived = live(&world, failing, &Arc::default());
+        assert_eq!(lived.is_err(), matches!(failing, Failing::Signing), "{failing:?}: {lived:?}");
         let last = world.machine.operations();
         let mut went_on = 0;
         for point in one_in(3, first..last) {
@@ -127,7 +135,7 @@ fn a_crash_before_the_first_checkpoint_elsewhere_and_the_loss_of_the_first_disk_
             unreachable += set_aside;
             // What was acknowledged since the switch lies on the second path, and is there.
             let acknowledged = acknowledged.load(Ordering::Relaxed);
-            let without_4 = matches!(failing, Failing::Path(_, false));
+            let without_4 = matches!(failing, Failing::Path(_, false) | Failing::Signing);
             let entries = [0, 1, 2, 3].into_iter().chain((!without_4).then_some(4)).chain(5..10);
             let acknowledged = entries.take(usize::try_from(acknowledged).unwrap());
             for number in acknowledged.filter(|number| *number > 4) {
