@@ -280,7 +280,8 @@ impl Engine {
         let held = self.hold_acknowledgements(committing, epoch);
         self.deliver(committing);
         self.pass_sources_on(committing);
-        self.progress.synced(committing.synced.entries, committing.unsynced);
+        let frames = committing.committer.synced();
+        self.progress.synced(frames, committing.synced.entries, committing.unsynced);
         if held || committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
             // Somebody may have asked for a checkpoint while none could cover what they had in mind, before the event of an
             // abandoned segment was durable.
@@ -319,7 +320,8 @@ impl Engine {
         self.hold_acknowledgements(committing, None);
         self.deliver(committing);
         self.pass_sources_on(committing);
-        self.progress.synced(committing.synced.entries, committing.unsynced);
+        let frames = committing.committer.synced();
+        self.progress.synced(frames, committing.synced.entries, committing.unsynced);
         let events = committing.committer.take_events();
         if !events.is_empty() {
             self.staging.with_sequencer(|sequencer| {

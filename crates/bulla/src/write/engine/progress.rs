@@ -89,6 +89,8 @@ struct State {
 struct Held {
     durable: StagedPosition,
     entries: EntryCounts,
+    /// How many frames have all of these.
+    frames: u64,
 }
 
 /// Somebody who is told, once, what became of the slices after `from` up to `to`.
@@ -171,17 +173,18 @@ impl Progress {
     /// Has nothing more be acknowledged before a checkpoint is published that covers so many frames, more than are committed by now.
     pub(super) fn hold_until(&self, frames: u64) {
         let mut state = self.state.lock();
-        let held = Held { durable: state.durable, entries: state.entries };
+        let held = Held { durable: state.durable, entries: state.entries, frames: state.committed };
         state.held.get_or_insert((frames, held)).0 = frames;
     }
 
-    /// A sync has covered these entries. Of those that were committed and that none has covered none is older than `unsynced`.
-    pub(super) fn synced(&self, entries: EntryCounts, unsynced: Option<Steady>) {
+    /// A sync has covered so many frames, and these entries. Of those that were committed and that none has covered none is older than
+    /// `unsynced`.
+    pub(super) fn synced(&self, frames: u64, entries: EntryCounts, unsynced: Option<Steady>) {
         let before = {
             let mut state = self.state.lock();
             state.unsynced = unsynced;
             if let Some((_, held)) = &mut state.held {
-                held.entries = entries;
+                (held.frames, held.entries) = (frames, entries);
                 return;
             }
             std::mem::replace(&mut state.entries, entries)
@@ -239,15 +242,19 @@ impl Progress {
             state.checkpointed = state.checkpointed.max(position);
             state.published = head;
             state.terms = terms;
-            if let Some((_, held)) = state.held.take_if(|(frames, _)| head.size >= *frames) {
+            let Some((frames, held)) = state.held else { return };
+            // What it covers may be acknowledged in any case.
+            state.durable = state.durable.max(position);
+            if head.size >= held.frames.min(frames) {
                 state.durable = state.durable.max(held.durable);
                 told = Some((std::mem::replace(&mut state.entries, held.entries), held.entries));
             }
+            state.held.take_if(|(frames, _)| head.size >= *frames);
         });
         if let Some((before, entries)) = told {
             self.tell_prefix(before, entries);
-            self.tell_waiting();
         }
+        self.tell_waiting();
     }
 
     /// The tree that the published checkpoint covers.
