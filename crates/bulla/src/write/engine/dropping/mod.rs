@@ -19,6 +19,7 @@ use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::write::back_off::WatchOutages;
+use crate::write::stage::queue::OutageNumber;
 use bulla_store::{Error, Result, Store};
 use bulla_text::spelling::{agreeing, counted};
 pub(super) use set_aside::SetAside;
@@ -38,6 +39,8 @@ pub(super) struct Dropping {
 struct State {
     /// Why nothing takes what is written, while that is so.
     outage: Option<String>,
+    /// The number of the last outage, counted from 1.
+    outages: OutageNumber,
     /// The frames of events that are not durable yet, and how many entries each of them tells of.
     untold: Vec<(AssignedFrame, u64)>,
     /// What the key directory says.
@@ -133,10 +136,15 @@ impl Engine {
         self.dropping.is_untold.store(true, Ordering::Release);
     }
 
-    /// Sets an entry aside that is dropped, where the log does that.
-    pub(crate) fn set_aside(&self, length: usize, encode: &dyn Fn(&mut [u8])) {
+    /// Whether the log sets aside what it drops.
+    pub(crate) fn sets_aside(&self) -> bool {
+        self.dropping.set_aside.is_some()
+    }
+
+    /// Sets an entry aside that was dropped in this outage, where the log does that.
+    pub(crate) fn set_aside(&self, outage: OutageNumber, length: usize, encode: &dyn Fn(&mut [u8])) {
         if let Some(aside) = &self.dropping.set_aside {
-            aside.take(length, encode);
+            aside.take(outage, length, encode);
         }
     }
 
@@ -149,27 +157,25 @@ impl Engine {
             self.tell_of_paths(&format!(
                 "nothing takes the log ({why}): entries for which there is no memory are dropped, and counted, until something does"
             ));
-            self.staging.begin_outage();
+            state.outages += 1;
+            self.staging.begin_outage(state.outages);
         } else {
             self.note(&mut state);
         }
-        drop(state);
-        self.set_rows_aside();
     }
 
     /// Something takes what is written again, or that was given up.
     fn outage_over(&self) {
-        self.set_rows_aside();
         let mut state = self.dropping.state.lock();
         let Some(reason) = state.outage.take() else { return };
         self.note(&mut state);
         state.failure = None;
-        let set_aside = self.dropping.set_aside.as_ref().map_or(0, SetAside::take_count);
+        // Rows that wait to be written are in no file yet, and nobody waits until they are.
+        let set_aside = self.dropping.set_aside.as_ref().map_or(0, |aside| aside.written(state.outages));
         let told = self.staging.end_outage(|sequencer, rows| {
             let seconds = |time: i64| u64::try_from(time).unwrap_or(0);
             let (entries, (from, to)) = (rows.entries(), rows.times());
             let (from, to) = (seconds(from), seconds(to));
-            let set_aside = set_aside.min(entries);
             let producers = rows.producers();
             let dropped = Dropped { entries, exact: true, producers, set_aside, from, to, reason };
             (sequencer.request_event(Event::Dropped(dropped)), entries)
@@ -246,7 +252,7 @@ impl Engine {
     }
 
     /// Says something to whoever is told of the log's paths.
-    fn tell_of_paths(&self, what: &str) {
+    pub(crate) fn tell_of_paths(&self, what: &str) {
         if let Some(tell) = &self.environment.path_replaced {
             tell(what);
         }
