@@ -179,6 +179,16 @@ impl Progress {
         }
     }
 
+    /// Of the first `synced` frames, which a sync has covered, those that may be acknowledged: all, unless nothing more is before a checkpoint
+    /// covers what lies on another path.
+    pub(super) fn acknowledged(&self, synced: u64) -> u64 {
+        let state = self.state.lock();
+        match state.held {
+            Some(_) => state.published.size.min(synced),
+            None => synced,
+        }
+    }
+
     /// A sync has covered these entries. Of those that were committed and that none has covered none is older than `unsynced`.
     pub(super) fn synced(&self, entries: EntryCounts, unsynced: Option<Steady>) {
         let before = {

@@ -4,9 +4,9 @@
 use super::outage::{Waits, append, close, drop_entries, entry, outage, outage_of};
 use super::world::World;
 use crate::helpers::one_in;
-use bulla::{ErrorKind, Log};
+use bulla::{ErrorKind, Log, Step};
 use bulla_testkit::fault::Fault;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn nobody_waits_and_what_was_dropped_is_counted_in_the_log() {
@@ -137,6 +137,57 @@ fn each_producer_counts_however_short_it_lives() {
     close(log).unwrap();
     let counts = world.dropped().into_iter().map(|(_, event)| (event.exact, event.entries, event.producers));
     assert_eq!(counts.collect::<Vec<_>>(), [(true, 5 + 6 * 3, 7), (true, 5 + 2 * 3, 3)]);
+}
+
+/// Seals and commits what there is, and signs nothing.
+fn commit_all(log: &Log) -> bulla::Result<()> {
+    while log.step(Step::Seal)? {
+        log.step(Step::Commit)?;
+    }
+    Ok(())
+}
+
+/// The event lies behind frames that nobody has signed, and is lost with their path.
+#[test]
+fn the_note_stays_until_the_event_cannot_be_lost_with_the_path_before() {
+    let mut world = World::new(&["/backup"]);
+    world.set("on_failure", "drop");
+    let clock = Waits::new();
+    world.set_clock(clock.clone());
+    let log = Arc::new(world.open_stepped().unwrap());
+    world.append_stepped(&log, 0..4);
+    let mut producer = log.producer().unwrap();
+    append(&mut producer, 4);
+    drop(producer.flush().unwrap());
+    commit_all(&log).unwrap();
+    let machine = world.machine.clone();
+    let mut act = drop_entries(&world, &log, (100, 5), |_| {});
+    let act = Box::new(move |count| {
+        act(count);
+        if count == 4 {
+            machine.fail_below("audit", Fault::WriteFails);
+        }
+    });
+    outage_of(&world, &clock, &log, (100, Fault::WriteFails), act, commit_all).unwrap();
+    assert_eq!(log.dropped(), 5);
+    // All of it is synced on the second path.
+    let mut lost = world.killed().named("backup");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    lost.tell_of_paths(move |what| tell.lock().unwrap().push(what.to_owned()));
+    let after = lost.try_open().unwrap();
+    lost.append(&after, 200..202);
+    after.close().unwrap();
+    let told = told.lock().unwrap();
+    assert!(told.iter().any(|told| told.contains("5 at least: the log says so now")), "{told:?}");
+    // And where nothing is lost, once a checkpoint covers it.
+    assert!(world.machine.read("audit.keys/dropping").is_some());
+    log.step(Step::Checkpoint).unwrap();
+    assert!(world.machine.read("audit.keys/dropping").is_none());
+    close(log).unwrap();
+    world.machine.heal();
+    let told = world.dropped().iter().map(|(_, event)| (event.entries, event.exact)).collect::<Vec<_>>();
+    assert_eq!(told, [(5, true)]);
 }
 
 /// Storage alone cannot have a log drop anything.

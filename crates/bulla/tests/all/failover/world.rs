@@ -17,6 +17,8 @@ const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9a
 pub(super) struct World {
     pub(super) machine: Faults,
     environment: Environment,
+    /// The log's own directory.
+    own: &'static str,
 }
 
 /// An environment whose backup paths lie on this machine, below the paths' own names.
@@ -43,7 +45,7 @@ impl World {
         let environment = environment(&machine);
         let init = Init::default().origin("example.com/audit").recipient(recipient).erasure(false);
         init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
-        let world = World { machine, environment };
+        let world = World { machine, environment, own: "audit" };
         if !paths.is_empty() {
             world.configure(paths).unwrap();
         }
@@ -53,7 +55,14 @@ impl World {
     /// The same after the death of the process.
     pub(super) fn killed(&self) -> World {
         let machine = self.machine.kill();
-        World { environment: environment(&machine), machine }
+        World { environment: environment(&machine), machine, own: self.own }
+    }
+
+    /// The log by the name of another path, since its own directory is lost.
+    pub(super) fn named(mut self, path: &'static str) -> World {
+        self.destroy(self.own);
+        self.own = path;
+        self
     }
 
     /// Has this open the backup paths from now on.
@@ -101,7 +110,7 @@ impl World {
 
     pub(super) fn try_set(&self, name: &str, value: &str) -> bulla::Result<()> {
         let configure = Configure::default().set(name, value).unwrap();
-        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        let stores = (Arc::new(self.machine.store(self.own)), Arc::new(self.machine.store("audit.keys")));
         configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
     }
 
@@ -123,19 +132,19 @@ impl World {
 
     pub(super) fn configure(&self, paths: &[&str]) -> bulla::Result<()> {
         let configure = Configure::default().set("backup_paths", &paths.join(",")).unwrap();
-        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        let stores = (Arc::new(self.machine.store(self.own)), Arc::new(self.machine.store("audit.keys")));
         configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
     }
 
     /// The same after a power cut.
     pub(super) fn after_power_cut(&self, seed: u64) -> World {
         let machine = self.machine.crash(seed);
-        World { environment: environment(&machine), machine }
+        World { environment: environment(&machine), machine, own: self.own }
     }
 
     /// Opens the log without threads.
     pub(super) fn open_stepped(&self) -> bulla::Result<Log> {
-        self.open_stepped_in(Arc::new(self.machine.store("audit")))
+        self.open_stepped_in(Arc::new(self.machine.store(self.own)))
     }
 
     /// The same of a log whose paths are put together already.
@@ -147,7 +156,7 @@ impl World {
     }
 
     pub(super) fn try_open(&self) -> bulla::Result<Log> {
-        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        let stores = (Arc::new(self.machine.store(self.own)), Arc::new(self.machine.store("audit.keys")));
         let options =
             Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
         Log::open_stores(stores.0, stores.1, options, self.environment.clone())
@@ -215,7 +224,7 @@ impl World {
 
     /// The log with all paths that its keys name.
     pub(super) fn log(&self) -> Arc<dyn Store> {
-        self.join(Arc::new(self.machine.store("audit")))
+        self.join(Arc::new(self.machine.store(self.own)))
     }
 
     /// The same, with this as its own directory.
@@ -270,18 +279,18 @@ impl World {
     }
 
     pub(super) fn entries_of_first_path(&self) -> BTreeSet<u64> {
-        Self::entries_of(Arc::new(self.machine.store("audit")))
+        Self::entries_of(Arc::new(self.machine.store(self.own)))
     }
 
     pub(super) fn entries_with_also(&self, path: &str) -> BTreeSet<u64> {
-        let log = Arc::new(self.machine.store("audit"));
+        let log = Arc::new(self.machine.store(self.own));
         Self::entries_of(join_paths(log, None, &[PathBuf::from(path)], &self.environment).unwrap())
     }
 
     /// A verification with the paths alone that are named, in this order.
     pub(super) fn verify_with_also(&self, paths: &[&str]) -> Report {
         let also = paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-        let log = Arc::new(self.machine.store("audit"));
+        let log = Arc::new(self.machine.store(self.own));
         let log = join_paths(log, None, &also, &self.environment).unwrap();
         Verify::open_store(log).unwrap().run().unwrap()
     }

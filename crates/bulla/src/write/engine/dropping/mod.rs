@@ -2,8 +2,8 @@
 //! them, and has an event tell of them as soon as something takes it again.
 //!
 //! Invariants:
-//! - before anything is dropped the key directory has a note of that, as far as it takes one, which stays until the event is durable: a
-//!   process that dies in between has the next opening tell what the note says;
+//! - before anything is dropped the key directory has a note of that, as far as it takes one, which stays until the event is durable and
+//!   nothing that is acknowledged may be lost without it: a process that dies in between has the next opening tell what the note says;
 //! - the event has a number before any entry that comes after those that were dropped;
 //! - a receipt over entries of which some were dropped says so, and is never one that they are durable.
 
@@ -77,13 +77,14 @@ impl WatchOutages for Watch {
 
 /// What entries a process dropped that died, and did not have the log tell of; `None` where it told all, or dropped none.
 ///
-/// `recovered` are the frames of events beyond the checkpoint that tell of such, with their numbers of entries.
+/// `recovered` are the frames of events beyond the checkpoint that tell of such, with their numbers of entries; the checkpoint covers the
+/// first `signed` frames.
 ///
 /// # Errors
 /// `Unavailable` where the note in the key directory is damaged, or cannot be read.
 pub(super) fn left_untold(
     (log, keys): (&Arc<dyn Store>, &dyn Store),
-    recovered: &[(u64, u64)],
+    (signed, recovered): (u64, &[(u64, u64)]),
     now: u64,
 ) -> Result<Option<(DroppingNote, Option<Dropped>)>> {
     let Some(note) = dropping::load(keys)? else { return Ok(None) };
@@ -92,13 +93,17 @@ pub(super) fn left_untold(
         .filter(|(frame, _)| *frame >= note.after)
         .map(|(_, entries)| *entries)
         .collect::<Vec<_>>();
-    let read = Manifest::load(Snapshot::of(log.clone())?).and_then(|manifest| {
-        each_event(&manifest, note.after, |_, event| {
-            if let Event::Dropped(dropped) = event {
-                told.push(dropped.entries);
-            }
-        })
-    });
+    // A log of which a path is lost cannot be read whole, and need not be where nothing that is signed tells of them.
+    let read = match note.after >= signed {
+        true => Ok(()),
+        false => Manifest::load(Snapshot::of(log.clone())?).and_then(|manifest| {
+            each_event(&manifest, note.after, |_, event| {
+                if let Event::Dropped(dropped) = event {
+                    told.push(dropped.entries);
+                }
+            })
+        }),
+    };
     let sum = told.iter().fold(0_u64, |sum, entries| sum.saturating_add(*entries));
     if read.is_ok() && !note.open && sum >= note.entries {
         return Ok(Some((note, None)));
@@ -195,17 +200,19 @@ impl Engine {
         }
     }
 
-    /// The frames before `synced` are durable: of what their events tell no note is needed any more.
+    /// The frames before `synced` are durable: of what their events tell no note is needed any more, as soon as they may be acknowledged.
+    /// Until then they may be lost with the path before the one that they lie on.
     pub(super) fn events_are_durable(&self, synced: u64) {
         if !self.dropping.is_untold.load(Ordering::Acquire) {
             return;
         }
         let mut state = self.dropping.state.lock();
-        if !state.untold.iter().all(|(frame, _)| frame.get().is_some_and(|frame| *frame < synced)) {
+        let kept = self.progress.acknowledged(synced);
+        if !state.untold.iter().all(|(frame, _)| frame.get().is_some_and(|frame| *frame < kept)) {
             return;
         }
         state.untold.clear();
-        state.told = synced;
+        state.told = kept;
         self.dropping.is_untold.store(false, Ordering::Release);
         match state.outage {
             None => self.forget_note(&mut state),
