@@ -156,10 +156,7 @@ fn the_note_stays_until_the_event_cannot_be_lost_with_the_path_before() {
     world.set_clock(clock.clone());
     let log = Arc::new(world.open_stepped().unwrap());
     world.append_stepped(&log, 0..4);
-    let mut producer = log.producer().unwrap();
-    append(&mut producer, 4);
-    drop(producer.flush().unwrap());
-    commit_all(&log).unwrap();
+    world.commit_stepped(&log, 4).unwrap();
     let machine = world.machine.clone();
     let mut act = drop_entries(&world, &log, (100, 5), |_| {});
     let act = Box::new(move |count| {
@@ -171,7 +168,10 @@ fn the_note_stays_until_the_event_cannot_be_lost_with_the_path_before() {
     outage_of(&world, &clock, &log, (100, Fault::WriteFails), act, commit_all).unwrap();
     assert_eq!(log.dropped(), 5);
     // All of it is synced on the second path.
-    let mut lost = world.killed().named("backup");
+    let killed = world.killed();
+    killed.destroy("audit");
+    let mut lost = killed.named("backup");
+    lost.configure(&[]).unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = told.clone();
     lost.tell_of_paths(move |what| tell.lock().unwrap().push(what.to_owned()));

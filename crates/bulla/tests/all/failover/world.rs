@@ -4,7 +4,7 @@ use crate::crash::world::OpenWrap;
 use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
-use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Verify, join_paths};
+use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths};
 use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::Faults;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9a
 pub(super) struct World {
     pub(super) machine: Faults,
     environment: Environment,
-    /// The log's own directory.
+    /// The directory that is named as the log's.
     own: &'static str,
 }
 
@@ -58,11 +58,9 @@ impl World {
         World { environment: environment(&machine), machine, own: self.own }
     }
 
-    /// The log by the name of another path, since its own directory is lost.
-    pub(super) fn named(mut self, path: &'static str) -> World {
-        self.destroy(self.own);
-        self.own = path;
-        self
+    /// The same log by the name of another of its paths.
+    pub(super) fn named(self, own: &'static str) -> World {
+        World { own, ..self }
     }
 
     /// Has this open the backup paths from now on.
@@ -193,6 +191,15 @@ impl World {
         }
         let _ = producer.flush()?;
         log.flush()
+    }
+
+    /// Makes an entry durable in a frame of its own, and has nothing signed; of a log without threads.
+    pub(super) fn commit_stepped(&self, log: &Log, number: u64) -> bulla::Result<()> {
+        let mut producer = log.producer()?;
+        producer.append(&Entry::new("read", &number.to_string()).payload(&[7; 100]))?;
+        let _ = producer.flush()?;
+        while log.step(Step::Seal)? {}
+        log.step(Step::Commit).map(drop)
     }
 
     pub(super) fn append_stepped(&self, log: &Log, numbers: Range<u64>) {
