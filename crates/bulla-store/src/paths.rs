@@ -26,6 +26,9 @@ pub trait Paths: Debug {
     /// Whether a file lies on the path that takes what is written.
     fn is_in_use(&self, path: &str) -> bool;
 
+    /// The path on which a file lies, by itself; `None` where no path has it.
+    fn holding(&self, path: &str) -> Option<Arc<dyn Store>>;
+
     /// Says how many frames were found when the log was opened for writing, on whichever paths.
     fn opened(&self, frames: u64);
 

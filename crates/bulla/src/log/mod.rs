@@ -555,7 +555,9 @@ impl Log {
             control.stop();
         }
         self.engine.staging.close();
-        if let Some(threads) = self.threads.take() {
+        let threads = self.threads.take();
+        let is_stepped = threads.is_none();
+        if let Some(threads) = threads {
             threads.join(&self.engine);
         }
         let result = match self.engine.progress.failure() {
@@ -567,6 +569,9 @@ impl Log {
                 Err(failure)
             }
         };
+        if is_stepped {
+            self.engine.set_rows_aside();
+        }
         if let Some(witnesses) = self.witnesses.take() {
             witnesses.close();
         }
@@ -625,7 +630,7 @@ impl Debug for Log {
 pub enum Step {
     /// Queue the event that says that the writer is at work, where the log promises one by now.
     Heartbeat,
-    /// Queue what producers have staged.
+    /// Queue what producers have staged, and write what was dropped to a file of the setting `error_path`.
     Linger,
     /// Number and seal one frame.
     Seal,

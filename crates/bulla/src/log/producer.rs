@@ -5,7 +5,7 @@ use super::{Receipt, check_owner};
 use crate::fields::{CompiledRules, Replacements};
 use crate::write::engine::Engine;
 use crate::write::stage::buffer::{StagedPlace, Writer, overhead};
-use crate::write::stage::queue::{NoSpace, ProducerId, StagedPosition, Wait};
+use crate::write::stage::queue::{NoSpace, OutageNumber, ProducerId, StagedPosition, Wait};
 use crate::write::telemetry::count;
 use bulla_proof::Entry;
 use bulla_store::process;
@@ -218,14 +218,14 @@ impl Producer {
         let may_drop = place.is_none();
         if length + overhead(place) > self.engine.tuning.buffer_size {
             return match self.engine.staging.push_large(self.id, length, place, encode, wait, may_drop) {
-                Err(NoSpace::Dropped) => self.drop_entry(length, encode),
+                Err(NoSpace::Dropped(outage)) => self.drop_entry(outage, length, encode),
                 pushed => pushed.map_err(|refusal| self.refusal(&refusal)),
             };
         }
         loop {
             match self.engine.staging.exchange(self.id, self.writer.take(), wait, may_drop) {
                 Ok(writer) => self.writer = Some(writer),
-                Err(NoSpace::Dropped) => return self.drop_entry(length, encode),
+                Err(NoSpace::Dropped(outage)) => return self.drop_entry(outage, length, encode),
                 Err(refusal) => return Err(self.refusal(&refusal)),
             }
             // The row fits an empty buffer, unless that was closed meanwhile: the next exchange says so then.
@@ -238,10 +238,10 @@ impl Producer {
     /// Counts an entry that was dropped, and has it set aside where the log does that.
     #[cold]
     #[expect(clippy::unnecessary_wraps, reason = "whoever appends is told nothing: the receipt says so")]
-    fn drop_entry(&mut self, length: usize, encode: &dyn Fn(&mut [u8])) -> Result<()> {
+    fn drop_entry(&mut self, outage: OutageNumber, length: usize, encode: &dyn Fn(&mut [u8])) -> Result<()> {
         self.dropped += 1;
         count(&self.engine.meter.dropped, 1);
-        self.engine.set_aside(length, encode);
+        self.engine.set_aside(outage, length, encode);
         Ok(())
     }
 
@@ -262,7 +262,7 @@ impl Producer {
                 count(&self.engine.meter.timeouts, 1);
                 Error::new(ErrorKind::Timeout, "the memory for staged entries is full")
             }
-            NoSpace::Dropped => {
+            NoSpace::Dropped(_) => {
                 Error::unavailable("nothing takes what the log writes: the entry was dropped")
             }
             NoSpace::Closed => Error::new(ErrorKind::Closed, "the log is closed"),

@@ -20,9 +20,19 @@ pub(super) struct Threads {
     committer: JoinHandle<Committing>,
     checkpointer: JoinHandle<Checkpointing>,
     linger: JoinHandle<()>,
-    /// Ends the thread of `linger`.
+    /// Of a log that sets aside what it drops.
+    set_aside: Option<SettingAside>,
+    /// Ends the threads of `linger` and `set_aside`.
     ended: Arc<Interrupt>,
 }
+
+/// The thread that writes what was dropped to files, and what it raises when it has written the last one.
+struct SettingAside(JoinHandle<()>, Arc<Interrupt>);
+
+/// The pause between two files of what was dropped.
+const BETWEEN_FILES: Duration = Duration::from_millis(100);
+/// For so long closing a log waits for the last of them.
+const LAST_FILE: Duration = Duration::from_secs(2);
 
 impl Threads {
     /// Gives the engine's stages to threads.
@@ -50,6 +60,7 @@ impl Threads {
                 let until = ended.clone();
                 spawn("bulla-linger", engine, (), move |engine, ()| linger(engine, &until))?
             },
+            set_aside: engine.sets_aside().then(|| SettingAside::start(engine, ended)).transpose()?,
             ended: ended.clone(),
         })
     }
@@ -64,9 +75,35 @@ impl Threads {
         let checkpointing = self.checkpointer.join();
         self.ended.raise();
         drop(self.linger.join());
+        if let Some(set_aside) = self.set_aside {
+            set_aside.join(engine);
+        }
         if let (Ok(committing), Ok(checkpointing)) = (committing, checkpointing) {
             engine.take_stages_back(SerialStages { committing, checkpointing });
         }
+    }
+}
+
+impl SettingAside {
+    fn start(engine: &Arc<Engine>, ended: &Arc<Interrupt>) -> Result<Self> {
+        let done = Arc::new(Interrupt::default());
+        let (until, raise) = (ended.clone(), done.clone());
+        let thread = spawn("bulla-set-aside", engine, (), move |engine, ()| {
+            set_aside(engine, &until);
+            raise.raise();
+        })?;
+        Ok(SettingAside(thread, done))
+    }
+
+    /// Waits until the last file is written, unless the directory takes too long for that: then the thread is left to itself.
+    fn join(self, engine: &Engine) {
+        let SettingAside(thread, done) = self;
+        if done.wait(LAST_FILE) || thread.is_finished() {
+            return drop(thread.join());
+        }
+        engine.tell_of_paths(
+            "whether what was dropped last is set aside is not known: the directory of `error_path` does not answer",
+        );
     }
 }
 
@@ -118,9 +155,16 @@ fn linger(engine: &Engine, ended: &Interrupt) {
     let mut time = shortest;
     while !ended.wait(time) {
         let entries = engine.staging.expire_linger();
-        engine.set_rows_aside();
         time = next_linger(time, entries, (shortest, engine.tuning.enough));
     }
+}
+
+/// Writes what was dropped to files, now and then. Nothing else is done here: the directory may be one that does not answer.
+fn set_aside(engine: &Engine, ended: &Interrupt) {
+    while !ended.wait(BETWEEN_FILES) {
+        engine.set_rows_aside();
+    }
+    engine.set_rows_aside();
 }
 
 /// How long the next entries wait, where so many came in `time`: as long as it takes for `enough` to come, between `shortest` and 40 times that,

@@ -136,6 +136,8 @@ pub(crate) struct Found {
     tiles: TileBuilder,
     bundle: Vec<u8>,
     survey: Survey,
+    /// What is to be told of segments on other paths than the one in use that are set aside.
+    set_aside: Vec<Event>,
     /// The frames that the vault had followed.
     pub(crate) followed: u64,
     pub(crate) report: Recovery,
@@ -165,7 +167,7 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
         torn_bytes: torn,
         cose_damaged: false,
     };
-    Ok(Found { checkpoint, tiles, bundle, survey, followed: state.followed, report })
+    Ok(Found { checkpoint, tiles, bundle, survey, set_aside: Vec::new(), followed: state.followed, report })
 }
 
 impl Found {
@@ -184,12 +186,29 @@ impl Found {
         (Edge::of(&self.tiles, &self.survey), self.survey.next)
     }
 
+    /// Sets aside, where it lies, what nothing leads to any more and lies on another path than the one in use, which is none the worse where
+    /// that fails.
+    ///
+    /// # Errors
+    /// `Unavailable` where the path that has it does not give it another name.
+    pub(crate) fn set_aside_elsewhere(&mut self, log: &dyn Store) -> Result<()> {
+        let Some(paths) = log.paths() else { return Ok(()) };
+        for name in std::mem::take(&mut self.survey.unreachable) {
+            let elsewhere = paths.holding(&name.path()).filter(|_| !paths.is_in_use(&name.path()));
+            match elsewhere {
+                Some(path) => self.set_aside.push(adopt::set_aside((log, &*path), name, self.survey.next)?),
+                None => self.survey.unreachable.push(name),
+            }
+        }
+        Ok(())
+    }
+
     /// Removes what a crash inside an earlier recovery left, and writes anew what is adopted.
     ///
     /// # Errors
     /// `Unavailable` where a file cannot be read or written.
     pub(crate) fn adopt(self, log: &dyn Store, segment_size: u64) -> Result<Recovered> {
-        let Found { checkpoint, tiles, bundle, survey, report, .. } = self;
+        let Found { checkpoint, tiles, bundle, survey, set_aside, report, .. } = self;
         tree_files::remove_unfinished(log, checkpoint.size);
         remove_unfinished(log)?;
         let adopted = survey.above().map(|head| head.encoded).collect();
@@ -206,11 +225,15 @@ impl Found {
             unreachable,
         } = survey;
         let mut events = adopt::rewrite(log, &scanned, next, &explained)?;
-        events.extend(adopt::set_aside(log, &unreachable, next)?);
+        let adopts_all = set_aside.is_empty() && unreachable.is_empty();
+        events.extend(set_aside);
+        for name in unreachable {
+            events.push(adopt::set_aside((log, log), name, next)?);
+        }
         let start = match scanned.last() {
             Some(last)
                 if (report.frames, report.torn_bytes) == (0, 0)
-                    && unreachable.is_empty()
+                    && adopts_all
                     && last.kept < segment_size
                     && last.kept == last.cursor.length =>
             {

@@ -6,9 +6,12 @@ mod crashes;
 mod directories;
 mod dropping;
 mod lost;
+mod outage;
 mod overtaken;
 mod partial;
 mod returning;
+mod scattered;
+mod set_aside;
 mod spread;
 mod switches;
 mod unreadable;
@@ -51,7 +54,9 @@ fn a_path_that_fails_in_any_way_is_replaced_and_nothing_acknowledged_is_lost() {
 fn a_path_that_fails_while_nothing_is_appended_is_replaced_by_the_checkpoint() {
     let world = World::new(&["/backup"]);
     let log = world.open();
-    world.append(&log, 0..20);
+    world.append(&log, 0..10);
+    log.flush().unwrap();
+    world.append(&log, 10..20);
     world.machine.fail_below("audit/checkpoint", Fault::WriteFails);
     world.machine.fail_below("audit/checkpoint.tmp", Fault::WriteFails);
     log.flush().unwrap();

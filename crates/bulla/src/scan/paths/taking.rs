@@ -231,6 +231,10 @@ impl Paths for LogPaths {
         self.in_use().open(path).is_ok()
     }
 
+    fn holding(&self, path: &str) -> Option<Arc<dyn Store>> {
+        self.readable().into_iter().map(|(store, _)| store).find(|store| store.open(path).is_ok())
+    }
+
     fn waits(&self) {
         self.change().waiting = true;
     }

@@ -155,6 +155,7 @@ impl Engine {
         self.publish_tree(&mut checkpointing.checkpointer).inspect_err(|error| self.fail(error))?;
         let checkpointer = &checkpointing.checkpointer;
         self.progress.checkpointed(checkpointing.position, checkpointer.published(), checkpointer.terms());
+        self.events_are_durable(checkpointer.published().size);
         if let Some(unsaved) = unsaved {
             self.save_sources(&unsaved);
         }

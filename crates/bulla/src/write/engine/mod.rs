@@ -177,7 +177,8 @@ impl Engine {
         config::arriving::take_up(&*log)?;
         let recovered = paths::adopt(found, (&*log, &*keys), &config, tuning.segment_size)?;
         let now = u64::try_from(environment.clock.now().div_euclid(1_000_000_000)).unwrap_or(0);
-        let untold = left_untold((&log, &*keys), &recovered.dropped, now)?;
+        let signed = recovered.next_frame - recovered.adopted.len() as u64;
+        let untold = left_untold((&log, &*keys), (signed, &recovered.dropped), now)?;
         let drops = tuning.on_failure == OnFailure::Drop;
         let set_aside = tuning.error_path.as_deref().filter(|_| drops);
         let set_aside = set_aside.map(|path| SetAside::new(path, tuning.error_path_size, &environment));

@@ -19,6 +19,7 @@ pub(super) fn adopt(
     let mut untried = log.paths().map_or(0, Paths::others);
     loop {
         let turn = log.paths().map_or(0, Paths::turn);
+        found.set_aside_elsewhere(log)?;
         let error = match found.adopt(log, segment_size) {
             Err(error) if error.kind() == ErrorKind::Unavailable && untried > 0 => error,
             adopted => {

@@ -177,6 +177,16 @@ impl Progress {
         state.held.get_or_insert((frames, held)).0 = frames;
     }
 
+    /// Of the first `synced` frames, which a sync has covered, those that may be acknowledged: all, unless nothing more is before a checkpoint
+    /// covers what lies on another path.
+    pub(super) fn acknowledged(&self, synced: u64) -> u64 {
+        let state = self.state.lock();
+        match state.held {
+            Some(_) => state.published.size.min(synced),
+            None => synced,
+        }
+    }
+
     /// A sync has covered so many frames, and these entries. Of those that were committed and that none has covered none is older than
     /// `unsynced`.
     pub(super) fn synced(&self, frames: u64, entries: EntryCounts, unsynced: Option<Steady>) {

@@ -92,24 +92,21 @@ pub(super) fn rewrite(
     Ok(events)
 }
 
-/// Gives segments that nothing leads to any more names of the next frame, of generations before that of the segment which will have it, so
-/// that they stand in nobody's way, and has events tell that nothing in them counts. Nothing in them was acknowledged: see
-/// [`Engine`](crate::write::engine::Engine).
-pub(super) fn set_aside(log: &dyn Store, unreachable: &[SegmentName], next: u64) -> Result<Vec<Event>> {
-    let mut events = Vec::new();
-    for name in unreachable {
-        let failed = |error| Error::io(format!("setting {} aside", log.describe(&name.path())), error);
-        let aside = free_name(log, next).map_err(failed)?;
-        log.rename(&name.path(), &aside.path()).map_err(failed)?;
-        let reason =
-            format!("recovering: it was {name}, and frames before that were lost with a path of the log");
-        events.push(Event::Abandoned { segment: aside.to_string(), next_frame: next, offset: 0, reason });
-    }
-    if !unreachable.is_empty() {
-        let synced = log.sync_directory(segment::DIRECTORY);
-        synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
-    }
-    Ok(events)
+/// Gives a segment that nothing leads to any more a name of the next frame, of a generation before that of the segment which will have it, so
+/// that it stands in nobody's way, and has an event tell that nothing in it counts. Nothing in it was acknowledged: see
+/// [`Engine`](crate::write::engine::Engine). It stays on the path on which it lies, `path`.
+pub(super) fn set_aside(
+    (log, path): (&dyn Store, &dyn Store),
+    name: SegmentName,
+    next: u64,
+) -> Result<Event> {
+    let failed = |error| Error::io(format!("setting {} aside", path.describe(&name.path())), error);
+    let aside = free_name(log, next).map_err(failed)?;
+    path.rename(&name.path(), &aside.path()).map_err(failed)?;
+    path.sync_directory(segment::DIRECTORY).map_err(failed)?;
+    let reason =
+        format!("recovering: it was {name}, and frames before that were lost with a path of the log");
+    Ok(Event::Abandoned { segment: aside.to_string(), next_frame: next, offset: 0, reason })
 }
 
 /// How many frames above the checkpoint a segment holds that are in the log, and where the last of them ends. Some may be read from

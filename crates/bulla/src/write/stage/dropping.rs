@@ -1,12 +1,10 @@
 //! Rows that were dropped, since nothing took what the log writes.
 
-use std::collections::BTreeSet;
-
 /// How many, whose, and when.
 #[derive(Debug)]
 pub(crate) struct DroppedRows {
     entries: u64,
-    producers: BTreeSet<usize>,
+    producers: u64,
     /// When the first was dropped, and the last, by the time of day: seconds since the Unix epoch.
     from: i64,
     to: i64,
@@ -15,13 +13,13 @@ pub(crate) struct DroppedRows {
 impl DroppedRows {
     /// None yet.
     pub(crate) fn beginning(seconds: i64) -> Self {
-        DroppedRows { entries: 0, producers: BTreeSet::new(), from: seconds, to: seconds }
+        DroppedRows { entries: 0, producers: 0, from: seconds, to: seconds }
     }
 
-    /// One of this producer, at this time.
-    pub(crate) fn add(&mut self, producer: usize, seconds: i64) {
+    /// One at this time, of a producer of which none was before where `is_first` says so.
+    pub(crate) fn add(&mut self, is_first: bool, seconds: i64) {
         self.entries += 1;
-        self.producers.insert(producer);
+        self.producers += u64::from(is_first);
         // A clock may be put back.
         (self.from, self.to) = (self.from.min(seconds), self.to.max(seconds));
     }
@@ -33,7 +31,7 @@ impl DroppedRows {
 
     /// How many producers appended them.
     pub(crate) fn producers(&self) -> u64 {
-        self.producers.len() as u64
+        self.producers
     }
 
     /// The times between which they were dropped, both included.

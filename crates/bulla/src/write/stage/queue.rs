@@ -60,9 +60,12 @@ pub(crate) enum NoSpace {
     Timeout,
     Closed,
     Failed,
-    /// The row was dropped, and is counted.
-    Dropped,
+    /// The row was dropped in this outage, and is counted.
+    Dropped(OutageNumber),
 }
+
+/// Tells the outages of a log apart: a later one has a larger number.
+pub(crate) type OutageNumber = u64;
 
 /// How long to wait for space: in real time, as condition variables know no other.
 #[derive(Clone, Copy, Debug)]
@@ -192,8 +195,10 @@ struct State<N> {
     waits: Waited,
     closed: bool,
     failed: bool,
-    /// Whether nothing takes what the log writes, so that rows without space are dropped.
-    outage: bool,
+    /// The outage in which nothing takes what the log writes, so that rows without space are dropped.
+    outage: Option<OutageNumber>,
+    /// For each of `producers` the last outage in which a row of the one that has that place now was dropped.
+    dropped_in: Vec<Option<OutageNumber>>,
     /// The rows that were, in this outage.
     dropped: Option<DroppedRows>,
 }
@@ -230,7 +235,8 @@ impl<N: AssignFrames> StagingQueue<N> {
             waits: Waited::default(),
             closed: false,
             failed: false,
-            outage: false,
+            outage: None,
+            dropped_in: Vec::new(),
             dropped: None,
         };
         StagingQueue { bounds, state: Mutex::new(state), work_ready: Condvar::new(), freed: Condvar::new() }
@@ -251,8 +257,10 @@ impl<N: AssignFrames> StagingQueue<N> {
         }
         let id = state.vacant.pop().unwrap_or_else(|| {
             state.producers.push(None);
+            state.dropped_in.push(None);
             state.producers.len() - 1
         });
+        state.dropped_in[id] = None;
         Some((ProducerId(id), state.pushed))
     }
 
@@ -404,9 +412,9 @@ impl<N: AssignFrames> StagingQueue<N> {
         self.freed.notify_all();
     }
 
-    /// Has rows for which there is no space be dropped from now on.
-    pub(crate) fn begin_outage(&self) {
-        self.lock().outage = true;
+    /// Has rows for which there is no space be dropped from now on, in this outage.
+    pub(crate) fn begin_outage(&self, outage: OutageNumber) {
+        self.lock().outage = Some(outage);
         self.freed.notify_all();
     }
 
@@ -414,7 +422,7 @@ impl<N: AssignFrames> StagingQueue<N> {
     /// numbered.
     pub(crate) fn end_outage<T>(&self, tell: impl FnOnce(&mut N, DroppedRows) -> T) -> Option<T> {
         let mut state = self.lock();
-        state.outage = false;
+        state.outage = None;
         let dropped = state.dropped.take()?;
         let told = tell(&mut state.sequencer, dropped);
         drop(state);
@@ -430,14 +438,15 @@ impl<N: AssignFrames> StagingQueue<N> {
 
     /// Counts a row that is dropped. With the first one all producers lose their buffers' space: what they append from now on is dropped
     /// as well, so that it does not come before the word of that.
-    fn drop_row(&self, state: &mut State<N>, id: ProducerId) {
+    fn drop_row(&self, state: &mut State<N>, id: ProducerId, outage: OutageNumber) {
         if state.dropped.is_none() {
             state.producers.iter().flatten().for_each(|held| held.buffer.close());
             self.push_all(state);
             self.request_flush(state);
         }
         let seconds = state.sequencer.seconds();
-        state.dropped.get_or_insert_with(|| DroppedRows::beginning(seconds)).add(id.0, seconds);
+        let is_first = state.dropped_in[id.0].replace(outage) != Some(outage);
+        state.dropped.get_or_insert_with(|| DroppedRows::beginning(seconds)).add(is_first, seconds);
     }
 
     /// Looks at the sequencer.
@@ -632,14 +641,14 @@ impl<N: AssignFrames> StagingQueue<N> {
             if let Some(refusal) = state.refuses() {
                 return Err(refusal);
             }
-            if let Some(id) = may_drop.filter(|_| state.outage)
+            if let Some((id, outage)) = may_drop.zip(state.outage)
                 && (state.dropped.is_some() || !ready(&state))
             {
-                self.drop_row(&mut state, id);
-                return Err(NoSpace::Dropped);
+                self.drop_row(&mut state, id, outage);
+                return Err(NoSpace::Dropped(outage));
             }
             // What is not dropped waits until those that were are told of: it comes after them.
-            if ready(&state) && !(state.outage && state.dropped.is_some()) {
+            if ready(&state) && !(state.outage.is_some() && state.dropped.is_some()) {
                 return Ok(state);
             }
             let left = match wait {

@@ -177,8 +177,12 @@ fn a_log_that_blocks_and_is_closed_while_its_directory_is_away_says_so() {
     for name in ["audit", "backup"] {
         fs::rename(place.place.path().join(name), place.place.path().join(format!("{name}.away"))).unwrap();
     }
-    let error = log.close().err();
-    let _ = error.inspect(|error| assert!(error.to_string().contains("was replaced or moved"), "{error}"));
+    let mut producer = log.producer().unwrap();
+    producer.append(&Entry::new("read", "20")).unwrap();
+    let receipt = producer.flush().unwrap();
+    let error = log.close().unwrap_err();
+    assert!(error.to_string().contains("was replaced or moved"), "{error}");
+    assert_eq!(receipt.durable().unwrap_err().kind(), bulla::ErrorKind::Unavailable);
     for name in ["audit", "backup"] {
         fs::rename(place.place.path().join(format!("{name}.away")), place.place.path().join(name)).unwrap();
     }

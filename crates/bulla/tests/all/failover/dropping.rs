@@ -1,107 +1,12 @@
 //! A log that drops entries while no path takes it: nobody waits, each that was dropped is counted by a signed event, and none of them is
 //! ever said to be durable.
 
+use super::outage::{Waits, append, close, drop_entries, entry, outage, outage_of};
 use super::world::World;
 use crate::helpers::one_in;
-use bulla::environment::{Clock, Interrupt};
-use bulla::keys::identities::{IdentityFile, generate};
-use bulla::{Closing, Entry, ErrorKind, Log, Producer, Step};
-use bulla_testkit::fault::{Fault, Faults};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use bulla::{ErrorKind, Log, Step};
+use bulla_testkit::fault::Fault;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-/// Two of them are more than the log has room for.
-const LARGE: usize = 12 << 20;
-
-fn entry<'a>(location: &'a str, payload: &'a [u8]) -> Entry<'a> {
-    Entry::new("read", location).payload(payload)
-}
-
-fn append(producer: &mut Producer, number: u64) {
-    producer.append(&entry(&number.to_string(), &[7; 100])).unwrap();
-}
-
-/// What is done when the log waits for the so manyth time.
-type OnWait = Box<dyn FnMut(u64) + Send>;
-
-/// A clock on which each wait takes a second, and something happens meanwhile.
-struct Waits {
-    nanoseconds: AtomicI64,
-    count: AtomicU64,
-    during: Mutex<Option<OnWait>>,
-    /// A machine that stops, and the log that would wait for it for ever then.
-    ends: Mutex<Option<(Faults, Closing)>>,
-}
-
-impl Waits {
-    fn new() -> Arc<Waits> {
-        let nanoseconds = AtomicI64::new(1_700_000_000_000_000_000);
-        Arc::new(Waits {
-            nanoseconds,
-            count: AtomicU64::new(0),
-            during: Mutex::new(None),
-            ends: Mutex::new(None),
-        })
-    }
-}
-
-impl Clock for Waits {
-    fn now(&self) -> i64 {
-        self.nanoseconds.load(Ordering::Relaxed)
-    }
-
-    fn wait(&self, _: Duration, _: &Interrupt) {
-        self.nanoseconds.fetch_add(1_000_000_000, Ordering::Relaxed);
-        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(during) = &mut *self.during.lock().unwrap() {
-            during(count);
-        }
-        if let Some((_, log)) = self.ends.lock().unwrap().as_ref().filter(|(machine, _)| machine.stopped()) {
-            log.give_up();
-        }
-    }
-}
-
-/// An outage of a log without threads: it is full after the first of the entries from `first` on, which is kept, and drops the others.
-fn outage(
-    world: &World,
-    clock: &Waits,
-    log: &Log,
-    first: u64,
-    dropped: u64,
-    fault: Fault,
-) -> bulla::Result<()> {
-    let mut producer = log.producer()?;
-    let machine = world.machine.clone();
-    clock.count.store(0, Ordering::Relaxed);
-    *clock.during.lock().unwrap() = Some(Box::new(move |count| match count {
-        // As often as `retries` says. It drops nothing yet.
-        1 => {}
-        2 => {
-            producer.append(&entry(&first.to_string(), &vec![7; LARGE])).unwrap();
-            producer.append(&entry(&(first + 1).to_string(), &vec![7; LARGE])).unwrap();
-            (first + 2..=first + dropped).for_each(|number| append(&mut producer, number));
-            let receipt = producer.flush().unwrap();
-            assert_eq!(receipt.dropped(), dropped);
-            assert_eq!(receipt.durable().unwrap_err().kind(), ErrorKind::Unavailable);
-        }
-        // What was counted by now is noted before the wait.
-        3 => {}
-        _ => heal(&machine),
-    }));
-    world.machine.fail_below("audit", fault);
-    world.machine.fail_below("backup", fault);
-    let mut other = log.producer()?;
-    append(&mut other, first + 1000);
-    let flushed = other.flush().and_then(|_| log.flush());
-    *clock.during.lock().unwrap() = None;
-    flushed
-}
-
-fn heal(machine: &Faults) {
-    machine.heal();
-}
 
 #[test]
 fn nobody_waits_and_what_was_dropped_is_counted_in_the_log() {
@@ -168,7 +73,7 @@ fn the_event_comes_before_any_later_entry() {
     world.set("on_failure", "drop");
     let clock = Waits::new();
     world.set_clock(clock.clone());
-    let log = world.open_stepped().unwrap();
+    let log = Arc::new(world.open_stepped().unwrap());
     world.append_stepped(&log, 0..4);
     assert!(
         outage(&world, &clock, &log, 100, 5, Fault::NoSpace).is_err(),
@@ -176,7 +81,7 @@ fn the_event_comes_before_any_later_entry() {
     );
     assert_eq!(log.dropped(), 5);
     world.append_stepped(&log, 4..8);
-    log.close().unwrap();
+    close(log).unwrap();
     let (frame, event) = &world.dropped()[0];
     assert_eq!((event.entries, event.exact, event.producers), (5, true, 1));
     assert!(event.reason.contains("NoSpace"), "{event:?}");
@@ -211,56 +116,78 @@ fn a_log_of_a_source_waits_instead() {
     let _ = log.close();
 }
 
+/// Producers that come and go, one after the other, are several.
 #[test]
-fn what_is_dropped_can_be_read_again_from_the_error_path() {
-    let (identity, recipient) = generate();
-    let mut world = World::with_recipient(&[], &recipient);
-    world.set("on_failure", "drop");
-    world.set("error_path", "/errors");
-    let clock = Waits::new();
-    world.set_clock(clock.clone());
-    let log = world.open_stepped().unwrap();
-    world.append_stepped(&log, 0..4);
-    let _ = outage(&world, &clock, &log, 100, 5, Fault::WriteFails);
-    let telemetry = log.telemetry();
-    // The first is larger than what may wait to be written.
-    assert_eq!((telemetry.dropped, telemetry.set_aside), (5, 4));
-    log.close().unwrap();
-    assert_eq!(world.dropped()[0].1.set_aside, 4);
-    let files = world.files_below("errors");
-    let identity = IdentityFile::parse(&identity).unwrap();
-    let mut lines = Vec::new();
-    for (name, file) in &files {
-        assert!(name.ends_with(".jsonl.age"), "{name}");
-        assert!(!file.windows(9).any(|bytes| bytes == b"operation"));
-        lines.extend_from_slice(&identity.decrypt(file).unwrap().unwrap());
-    }
-    let lines = String::from_utf8(lines).unwrap();
-    let locations = lines.lines().map(|line| {
-        let parsed = bulla::text::jsonl::parse_line(line.as_bytes()).unwrap();
-        let entry = parsed.entry();
-        assert!(entry.time.is_some() && entry.payload == Some(&[7; 100]));
-        String::from_utf8(entry.location.unwrap().to_vec()).unwrap()
-    });
-    assert_eq!(locations.collect::<Vec<_>>(), ["102", "103", "104", "105"]);
-}
-
-#[test]
-fn the_error_path_has_an_end() {
+fn each_producer_counts_however_short_it_lives() {
     let mut world = World::new(&[]);
     world.set("on_failure", "drop");
-    world.set("error_path", "/errors");
-    world.set("error_path_size", "1 MiB");
     let clock = Waits::new();
     world.set_clock(clock.clone());
-    let filler = format!("{}-1.jsonl.age", bulla::info_of(world.log()).unwrap().id);
-    world.machine.overwrite(&format!("errors/{filler}"), &vec![0; (1 << 20) - 10]);
-    let log = world.open_stepped().unwrap();
-    let _ = outage(&world, &clock, &log, 100, 5, Fault::NoSpace);
-    let telemetry = log.telemetry();
-    assert_eq!((telemetry.dropped, telemetry.set_aside), (5, 0));
-    log.close().unwrap();
-    assert_eq!(world.files_below("errors").into_keys().collect::<Vec<_>>(), [filler]);
+    let log = Arc::new(world.open_stepped().unwrap());
+    for (first, producers) in [(100, 7), (200, 3)] {
+        let others = move |log: &Log| {
+            for number in 1..producers {
+                let mut producer = log.producer().unwrap();
+                (0..3).for_each(|_| append(&mut producer, first + 10 + number));
+            }
+        };
+        let act = drop_entries(&world, &log, (first, 5), others);
+        let _ = outage_of(&world, &clock, &log, (first, Fault::NoSpace), act, Log::flush);
+    }
+    close(log).unwrap();
+    let counts = world.dropped().into_iter().map(|(_, event)| (event.exact, event.entries, event.producers));
+    assert_eq!(counts.collect::<Vec<_>>(), [(true, 5 + 6 * 3, 7), (true, 5 + 2 * 3, 3)]);
+}
+
+/// Seals and commits what there is, and signs nothing.
+fn commit_all(log: &Log) -> bulla::Result<()> {
+    while log.step(Step::Seal)? {
+        log.step(Step::Commit)?;
+    }
+    Ok(())
+}
+
+/// The event lies behind frames that nobody has signed, and is lost with their path.
+#[test]
+fn the_note_stays_until_the_event_cannot_be_lost_with_the_path_before() {
+    let mut world = World::new(&["/backup"]);
+    world.set("on_failure", "drop");
+    let clock = Waits::new();
+    world.set_clock(clock.clone());
+    let log = Arc::new(world.open_stepped().unwrap());
+    world.append_stepped(&log, 0..4);
+    world.commit_stepped(&log, 4).unwrap();
+    let machine = world.machine.clone();
+    let mut act = drop_entries(&world, &log, (100, 5), |_| {});
+    let act = Box::new(move |count| {
+        act(count);
+        if count == 4 {
+            machine.fail_below("audit", Fault::WriteFails);
+        }
+    });
+    outage_of(&world, &clock, &log, (100, Fault::WriteFails), act, commit_all).unwrap();
+    assert_eq!(log.dropped(), 5);
+    // All of it is synced on the second path.
+    let killed = world.killed();
+    killed.destroy("audit");
+    let mut lost = killed.named("backup");
+    lost.configure(&[]).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    lost.tell_of_paths(move |what| tell.lock().unwrap().push(what.to_owned()));
+    let after = lost.try_open().unwrap();
+    lost.append(&after, 200..202);
+    after.close().unwrap();
+    let told = told.lock().unwrap();
+    assert!(told.iter().any(|told| told.contains("5 at least: the log says so now")), "{told:?}");
+    // And where nothing is lost, once a checkpoint covers it.
+    assert!(world.machine.read("audit.keys/dropping").is_some());
+    log.step(Step::Checkpoint).unwrap();
+    assert!(world.machine.read("audit.keys/dropping").is_none());
+    close(log).unwrap();
+    world.machine.heal();
+    let told = world.dropped().iter().map(|(_, event)| (event.entries, event.exact)).collect::<Vec<_>>();
+    assert_eq!(told, [(5, true)]);
 }
 
 /// Storage alone cannot have a log drop anything.
@@ -280,14 +207,14 @@ fn a_crash_at_any_operation_of_an_outage_loses_nothing_acknowledged_and_tells_wh
         let live = |world: &mut World, acknowledged: &mut u64| -> bulla::Result<()> {
             let clock = Waits::new();
             world.set_clock(clock.clone());
-            let log = world.open_stepped()?;
+            let log = Arc::new(world.open_stepped()?);
             *clock.ends.lock().unwrap() = Some((world.machine.clone(), log.closing()));
             world.try_append_stepped(&log, 0..2)?;
             *acknowledged = 2;
             let _ = outage(world, &clock, &log, 100, 5, fault);
             world.try_append_stepped(&log, 2..4)?;
             *acknowledged = 4;
-            log.close()
+            close(log)
         };
         let ready = || {
             let world = World::new(&["/backup"]);
@@ -333,16 +260,4 @@ fn a_crash_at_any_operation_of_an_outage_loses_nothing_acknowledged_and_tells_wh
         assert!(told > 5, "{fault:?}: {told} of the crashes were in an outage");
         println!("swept: an outage, {fault:?}, {} crash points", last - first);
     }
-}
-
-/// So that no test waits for what never comes: a log without threads lingers by a step.
-#[test]
-fn a_step_sets_aside_what_waits() {
-    let world = World::new(&[]);
-    world.set("on_failure", "drop");
-    world.set("error_path", "/errors");
-    let log = world.open_stepped().unwrap();
-    assert!(!log.step(Step::Linger).unwrap());
-    log.close().unwrap();
-    assert!(world.files_below("errors").is_empty());
 }

@@ -2,8 +2,8 @@
 //! them, and has an event tell of them as soon as something takes it again.
 //!
 //! Invariants:
-//! - before anything is dropped the key directory has a note of that, as far as it takes one, which stays until the event is durable: a
-//!   process that dies in between has the next opening tell what the note says;
+//! - before anything is dropped the key directory has a note of that, as far as it takes one, which stays until the event is durable and
+//!   nothing that is acknowledged may be lost without it: a process that dies in between has the next opening tell what the note says;
 //! - the event has a number before any entry that comes after those that were dropped;
 //! - a receipt over entries of which some were dropped says so, and is never one that they are durable.
 
@@ -19,6 +19,7 @@ use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::write::back_off::WatchOutages;
+use crate::write::stage::queue::OutageNumber;
 use bulla_store::{Error, Result, Store};
 use bulla_text::spelling::{agreeing, counted};
 pub(super) use set_aside::SetAside;
@@ -38,6 +39,8 @@ pub(super) struct Dropping {
 struct State {
     /// Why nothing takes what is written, while that is so.
     outage: Option<String>,
+    /// The number of the last outage, counted from 1.
+    outages: OutageNumber,
     /// The frames of events that are not durable yet, and how many entries each of them tells of.
     untold: Vec<(AssignedFrame, u64)>,
     /// What the key directory says.
@@ -74,13 +77,14 @@ impl WatchOutages for Watch {
 
 /// What entries a process dropped that died, and did not have the log tell of; `None` where it told all, or dropped none.
 ///
-/// `recovered` are the frames of events beyond the checkpoint that tell of such, with their numbers of entries.
+/// `recovered` are the frames of events beyond the checkpoint that tell of such, with their numbers of entries; the checkpoint covers the
+/// first `signed` frames.
 ///
 /// # Errors
 /// `Unavailable` where the note in the key directory is damaged, or cannot be read.
 pub(super) fn left_untold(
     (log, keys): (&Arc<dyn Store>, &dyn Store),
-    recovered: &[(u64, u64)],
+    (signed, recovered): (u64, &[(u64, u64)]),
     now: u64,
 ) -> Result<Option<(DroppingNote, Option<Dropped>)>> {
     let Some(note) = dropping::load(keys)? else { return Ok(None) };
@@ -89,13 +93,17 @@ pub(super) fn left_untold(
         .filter(|(frame, _)| *frame >= note.after)
         .map(|(_, entries)| *entries)
         .collect::<Vec<_>>();
-    let read = Manifest::load(Snapshot::of(log.clone())?).and_then(|manifest| {
-        each_event(&manifest, note.after, |_, event| {
-            if let Event::Dropped(dropped) = event {
-                told.push(dropped.entries);
-            }
-        })
-    });
+    // A log of which a path is lost cannot be read whole, and need not be where nothing that is signed tells of them.
+    let read = match note.after >= signed {
+        true => Ok(()),
+        false => Manifest::load(Snapshot::of(log.clone())?).and_then(|manifest| {
+            each_event(&manifest, note.after, |_, event| {
+                if let Event::Dropped(dropped) = event {
+                    told.push(dropped.entries);
+                }
+            })
+        }),
+    };
     let sum = told.iter().fold(0_u64, |sum, entries| sum.saturating_add(*entries));
     if read.is_ok() && !note.open && sum >= note.entries {
         return Ok(Some((note, None)));
@@ -133,10 +141,15 @@ impl Engine {
         self.dropping.is_untold.store(true, Ordering::Release);
     }
 
-    /// Sets an entry aside that is dropped, where the log does that.
-    pub(crate) fn set_aside(&self, length: usize, encode: &dyn Fn(&mut [u8])) {
+    /// Whether the log sets aside what it drops.
+    pub(crate) fn sets_aside(&self) -> bool {
+        self.dropping.set_aside.is_some()
+    }
+
+    /// Sets an entry aside that was dropped in this outage, where the log does that.
+    pub(crate) fn set_aside(&self, outage: OutageNumber, length: usize, encode: &dyn Fn(&mut [u8])) {
         if let Some(aside) = &self.dropping.set_aside {
-            aside.take(length, encode);
+            aside.take(outage, length, encode);
         }
     }
 
@@ -149,27 +162,25 @@ impl Engine {
             self.tell_of_paths(&format!(
                 "nothing takes the log ({why}): entries for which there is no memory are dropped, and counted, until something does"
             ));
-            self.staging.begin_outage();
+            state.outages += 1;
+            self.staging.begin_outage(state.outages);
         } else {
             self.note(&mut state);
         }
-        drop(state);
-        self.set_rows_aside();
     }
 
     /// Something takes what is written again, or that was given up.
     fn outage_over(&self) {
-        self.set_rows_aside();
         let mut state = self.dropping.state.lock();
         let Some(reason) = state.outage.take() else { return };
         self.note(&mut state);
         state.failure = None;
-        let set_aside = self.dropping.set_aside.as_ref().map_or(0, SetAside::take_count);
+        // Rows that wait to be written are in no file yet, and nobody waits until they are.
+        let set_aside = self.dropping.set_aside.as_ref().map_or(0, |aside| aside.written(state.outages));
         let told = self.staging.end_outage(|sequencer, rows| {
             let seconds = |time: i64| u64::try_from(time).unwrap_or(0);
             let (entries, (from, to)) = (rows.entries(), rows.times());
             let (from, to) = (seconds(from), seconds(to));
-            let set_aside = set_aside.min(entries);
             let producers = rows.producers();
             let dropped = Dropped { entries, exact: true, producers, set_aside, from, to, reason };
             (sequencer.request_event(Event::Dropped(dropped)), entries)
@@ -189,17 +200,19 @@ impl Engine {
         }
     }
 
-    /// The frames before `synced` are durable: of what their events tell no note is needed any more.
+    /// The frames before `synced` are durable: of what their events tell no note is needed any more, as soon as they may be acknowledged.
+    /// Until then they may be lost with the path before the one that they lie on.
     pub(super) fn events_are_durable(&self, synced: u64) {
         if !self.dropping.is_untold.load(Ordering::Acquire) {
             return;
         }
         let mut state = self.dropping.state.lock();
-        if !state.untold.iter().all(|(frame, _)| frame.get().is_some_and(|frame| *frame < synced)) {
+        let kept = self.progress.acknowledged(synced);
+        if !state.untold.iter().all(|(frame, _)| frame.get().is_some_and(|frame| *frame < kept)) {
             return;
         }
         state.untold.clear();
-        state.told = synced;
+        state.told = kept;
         self.dropping.is_untold.store(false, Ordering::Release);
         match state.outage {
             None => self.forget_note(&mut state),
@@ -246,7 +259,7 @@ impl Engine {
     }
 
     /// Says something to whoever is told of the log's paths.
-    fn tell_of_paths(&self, what: &str) {
+    pub(crate) fn tell_of_paths(&self, what: &str) {
         if let Some(tell) = &self.environment.path_replaced {
             tell(what);
         }

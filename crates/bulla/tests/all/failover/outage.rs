@@ -1,0 +1,131 @@
+//! An outage of a log without threads that drops entries, wait by wait.
+
+use super::world::World;
+use bulla::environment::{Clock, Interrupt};
+use bulla::{Closing, Entry, ErrorKind, Log, Producer, Step};
+use bulla_testkit::fault::{Fault, Faults};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Two of them are more than the log has room for.
+pub(super) const LARGE: usize = 12 << 20;
+
+pub(super) fn entry<'a>(location: &'a str, payload: &'a [u8]) -> Entry<'a> {
+    Entry::new("read", location).payload(payload)
+}
+
+pub(super) fn append(producer: &mut Producer, number: u64) {
+    producer.append(&entry(&number.to_string(), &[7; 100])).unwrap();
+}
+
+/// What is done when the log waits for the so manyth time.
+pub(super) type OnWait = Box<dyn FnMut(u64) + Send>;
+
+/// A clock on which each wait takes a second, and something happens meanwhile.
+pub(super) struct Waits {
+    nanoseconds: AtomicI64,
+    pub(super) count: AtomicU64,
+    pub(super) during: Mutex<Option<OnWait>>,
+    /// A machine that stops, and the log that would wait for it for ever then.
+    pub(super) ends: Mutex<Option<(Faults, Closing)>>,
+}
+
+impl Waits {
+    pub(super) fn new() -> Arc<Waits> {
+        let nanoseconds = AtomicI64::new(1_700_000_000_000_000_000);
+        Arc::new(Waits {
+            nanoseconds,
+            count: AtomicU64::new(0),
+            during: Mutex::new(None),
+            ends: Mutex::new(None),
+        })
+    }
+}
+
+impl Clock for Waits {
+    fn now(&self) -> i64 {
+        self.nanoseconds.load(Ordering::Relaxed)
+    }
+
+    fn wait(&self, _: Duration, _: &Interrupt) {
+        self.nanoseconds.fetch_add(1_000_000_000, Ordering::Relaxed);
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(during) = &mut *self.during.lock().unwrap() {
+            during(count);
+        }
+        if let Some((_, log)) = self.ends.lock().unwrap().as_ref().filter(|(machine, _)| machine.stopped()) {
+            log.give_up();
+        }
+    }
+}
+
+/// An outage of a log without threads: it is full after the first of the entries from `first` on, which is kept, and drops the others.
+pub(super) fn outage(
+    world: &World,
+    clock: &Waits,
+    log: &Arc<Log>,
+    first: u64,
+    dropped: u64,
+    fault: Fault,
+) -> bulla::Result<()> {
+    let act = drop_entries(world, log, (first, dropped), |_| {});
+    outage_of(world, clock, log, (first, fault), act, Log::flush)
+}
+
+/// What is done in the waits of an outage: entries are appended, of which all but the first are dropped, and then something else, until the
+/// disks work again.
+pub(super) fn drop_entries(
+    world: &World,
+    log: &Arc<Log>,
+    (first, dropped): (u64, u64),
+    then: impl Fn(&Log) + Send + 'static,
+) -> OnWait {
+    let machine = world.machine.clone();
+    let log = Arc::downgrade(log);
+    Box::new(move |count| match count {
+        // As often as `retries` says. It drops nothing yet.
+        1 => {}
+        2 => {
+            let log = log.upgrade().unwrap();
+            let mut producer = log.producer().unwrap();
+            producer.append(&entry(&first.to_string(), &vec![7; LARGE])).unwrap();
+            producer.append(&entry(&(first + 1).to_string(), &vec![7; LARGE])).unwrap();
+            (first + 2..=first + dropped).for_each(|number| append(&mut producer, number));
+            let receipt = producer.flush().unwrap();
+            assert_eq!(receipt.dropped(), dropped);
+            assert_eq!(receipt.durable().unwrap_err().kind(), ErrorKind::Unavailable);
+        }
+        // What was counted by now is noted before the wait.
+        3 => then(&log.upgrade().unwrap()),
+        _ => machine.heal(),
+    })
+}
+
+/// An outage that begins with an entry which the log cannot write, while `work` has it write what it has.
+pub(super) fn outage_of(
+    world: &World,
+    clock: &Waits,
+    log: &Log,
+    (first, fault): (u64, Fault),
+    act: OnWait,
+    work: impl FnOnce(&Log) -> bulla::Result<()>,
+) -> bulla::Result<()> {
+    clock.count.store(0, Ordering::Relaxed);
+    *clock.during.lock().unwrap() = Some(act);
+    ["audit", "backup", "other"].into_iter().for_each(|path| world.machine.fail_below(path, fault));
+    let mut other = log.producer()?;
+    append(&mut other, first + 1000);
+    let worked = other.flush().and_then(|_| work(log));
+    *clock.during.lock().unwrap() = None;
+    worked
+}
+
+pub(super) fn close(log: Arc<Log>) -> bulla::Result<()> {
+    Arc::into_inner(log).unwrap().close()
+}
+
+/// Writes what waits for that to the error path.
+pub(super) fn set_aside(log: &Log) {
+    log.step(Step::Linger).unwrap();
+}

@@ -1,0 +1,68 @@
+//! A lost path whose frames were the beginning of what lies on several others.
+
+use super::world::World;
+use bulla::{ErrorKind, FindingKind, Severity};
+use bulla_testkit::fault::Fault;
+use std::sync::{Arc, Mutex};
+
+/// What nothing leads to any more may lie on a path that is not in use: that is no fault of the one that is.
+#[test]
+fn what_a_lost_path_leaves_without_a_beginning_is_set_aside_on_whichever_path_it_lies() {
+    let after = scattered();
+    let healthy = after.killed();
+    // Where the path that has it takes no other name, nobody goes on; the one in use is not held for one that failed.
+    after.machine.fail_below("other/segments", Fault::NameFails);
+    let error = after.try_open().err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("other/segments"), "{error}");
+    go_on(healthy);
+}
+
+/// A log of which each path has frames that nobody has signed, and the first one is lost.
+fn scattered() -> World {
+    let world = World::new(&["/backup", "/other"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    // Nobody has signed these frames: each path that takes over has the checkpoint of the first one, and some of what follows.
+    world.commit_stepped(&log, 4).unwrap();
+    world.machine.fail_below("audit", Fault::SyncFails);
+    world.commit_stepped(&log, 5).unwrap();
+    world.machine.fail_below("backup", Fault::SyncFails);
+    world.commit_stepped(&log, 6).unwrap();
+    let killed = world.killed();
+    killed.destroy("audit");
+    let lost = killed.named("backup");
+    lost.configure(&["/other"]).unwrap();
+    lost
+}
+
+fn go_on(mut after: World) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    after.tell_of_paths(move |what| tell.lock().unwrap().push(what.to_owned()));
+    let segments = |path: &str| {
+        let files = after.files_below(path).into_keys();
+        files.filter(|name| name.starts_with("segments/")).collect::<Vec<_>>()
+    };
+    let before = segments("other");
+    assert!(!before.is_empty());
+    let log = after.try_open().unwrap();
+    after.append(&log, 100..104);
+    log.close().unwrap();
+    assert_eq!(*told.lock().unwrap(), [""; 0], "no path failed");
+    assert_eq!(segments("other").len(), before.len(), "it lies there");
+    assert!(before.iter().all(|name| !segments("other").contains(name)), "by another name");
+    // What was set aside stands in nobody's way when the log comes to its frames.
+    let log = after.open();
+    after.append_each(&log, 104..140);
+    log.close().unwrap();
+    let log = after.open();
+    after.append(&log, 140..144);
+    log.close().unwrap();
+    let left = after.salvaged();
+    assert!((100..144).all(|number| left.contains(&number)), "{left:?}");
+    let report = after.verify();
+    let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+    let others = violations.filter(|finding| finding.kind != FindingKind::FramesMissing);
+    assert_eq!(others.count(), 0, "{:#?}", report.findings);
+}
