@@ -410,12 +410,18 @@ fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealState> {
     Ok(state)
 }
 
-/// Removes the segments that a crash inside an earlier recovery left unfinished.
+/// Removes the segments that a crash inside an earlier recovery left unfinished. Of a log on several paths one may lie on another than the
+/// one in use, where it stands in nobody's way: it is removed once that one is opened on.
 fn remove_unfinished(log: &dyn Store) -> Result<()> {
     let others = segment::list(log)?.1;
     for other in others.iter().filter(|name| name.ends_with(".seg.tmp")) {
         let path = format!("{}/{other}", segment::DIRECTORY);
-        log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+        match log.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(format!("removing {}", log.describe(&path)), error));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

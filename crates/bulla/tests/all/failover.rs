@@ -6,6 +6,7 @@ mod crashes;
 mod directories;
 mod dropping;
 mod lost;
+mod overtaken;
 mod partial;
 mod returning;
 mod spread;

@@ -231,8 +231,13 @@ impl World {
 
     /// The log with all paths that its keys name.
     pub(super) fn log(&self) -> Arc<dyn Store> {
+        self.join(Arc::new(self.machine.store(self.own)))
+    }
+
+    /// The same, with this as its own directory.
+    pub(super) fn join(&self, first: Arc<dyn Store>) -> Arc<dyn Store> {
         let keys: Arc<dyn Store> = Arc::new(self.machine.store("audit.keys"));
-        join_paths(Arc::new(self.machine.store(self.own)), Some(&keys), &[], &self.environment).unwrap()
+        join_paths(first, Some(&keys), &[], &self.environment).unwrap()
     }
 
     pub(super) fn verify(&self) -> Report {
