@@ -11,8 +11,7 @@ use crate::format::config::{self, LogConfig, arriving};
 use crate::format::files;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
-use crate::scan::stored_tree;
-use crate::write::tree_files::{TreeFiles, load_edge};
+use crate::write::tree_files::{TreeFiles, load_edge, remove_beyond};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tile::TileBuilder;
 use bulla_store::{Error, ErrorKind, Item, Lock, Result, Store};
@@ -123,12 +122,4 @@ impl State {
             ..Shipped::default()
         }
     }
-}
-
-fn remove_beyond(store: &dyn Store, size: u64) -> Result<()> {
-    for path in stored_tree::beyond(store, size)? {
-        let removed = store.remove(&path);
-        removed.map_err(|error| Error::io(format!("removing {}", store.describe(&path)), error))?;
-    }
-    Ok(())
 }

@@ -209,7 +209,11 @@ impl Found {
     /// `Unavailable` where a file cannot be read or written.
     pub(crate) fn adopt(self, log: &dyn Store, segment_size: u64) -> Result<Recovered> {
         let Found { checkpoint, tiles, bundle, survey, set_aside, report, .. } = self;
-        tree_files::remove_unfinished(log, checkpoint.size);
+        match has_lost_path(log) {
+            // Frames that it had are not gone on with, and what was written of a tree with them is of another one.
+            true => tree_files::remove_beyond(log, checkpoint.size)?,
+            false => tree_files::remove_unfinished(log, checkpoint.size),
+        }
         remove_unfinished(log)?;
         let adopted = survey.above().map(|head| head.encoded).collect();
         let Survey {

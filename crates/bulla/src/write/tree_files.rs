@@ -216,6 +216,18 @@ pub(crate) fn remove_unfinished(log: &dyn Store, size: u64) {
     }
 }
 
+/// Removes what is there of tiles and bundles that a tree of `size` leaves has not got: they are of one that came to nothing.
+///
+/// # Errors
+/// `Unavailable` where the files cannot be listed, or one cannot be removed.
+pub(crate) fn remove_beyond(log: &dyn Store, size: u64) -> Result<()> {
+    for path in stored_tree::beyond(log, size)? {
+        let removed = log.remove(&path);
+        removed.map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+    }
+    Ok(())
+}
+
 /// The partial tiles and the bundle at a tree's right edge, from the log's files, checked against `checkpoint`.
 ///
 /// # Errors

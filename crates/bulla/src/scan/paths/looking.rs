@@ -62,7 +62,6 @@ impl LogPaths {
             *known = remembered;
         }
         for ((index, path), found) in paths.iter_mut().enumerate().zip(found) {
-            path.unclear = matches!(found, Err(NoPath::Unclear(_)));
             path.note = found.as_ref().ok().and_then(|(_, note)| note.clone());
             path.head = path.note.as_deref().and_then(|note| self.head(note));
             path.used |= path.head.is_some();
@@ -73,7 +72,7 @@ impl LogPaths {
                     let is_expected = |known: &&KnownPath| known.place == place && known.fate != Fate::Lost;
                     let remembered = known.iter().find(is_expected).map(|known| known.id);
                     let first = (index == 0).then_some(PathId::first_of(self.log));
-                    (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why.to_string()));
+                    (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why));
                 }
             }
         }

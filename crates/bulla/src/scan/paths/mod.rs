@@ -20,7 +20,7 @@ mod taking;
 
 use crate::format::config::signed::OwnKeys;
 use crate::format::config::{self, LogConfig};
-use crate::format::path::PathId;
+use crate::format::path::{NoPath, PathId};
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::settings;
 use bulla_crypto::environment::{Environment, Tell};
@@ -81,12 +81,10 @@ struct OnePath {
     store: Arc<dyn Store>,
     /// As far as it is known.
     id: Option<PathId>,
-    /// Why it counts for missing.
-    absent: Option<String>,
+    /// Why it counts for missing; it may be there all the same, where it could not be looked at.
+    absent: Option<NoPath>,
     /// Why it cannot be the path that it says it is.
     mismatch: Option<String>,
-    /// Whether it may be there all the same, since it could not be looked at.
-    unclear: bool,
     /// Its checkpoint, verbatim, as it was read or written last, and what that says.
     note: Option<Vec<u8>>,
     head: Option<TreeHead>,
@@ -111,7 +109,6 @@ impl OnePath {
             id: None,
             absent: None,
             mismatch: None,
-            unclear: false,
             note: None,
             head: None,
             lock: None,

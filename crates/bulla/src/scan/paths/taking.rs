@@ -3,7 +3,7 @@
 use super::looking::require_directories;
 use super::spreading::Lacking;
 use super::{Files, LogPaths, OnePath, State};
-use crate::format::path::PathId;
+use crate::format::path::{NoPath, PathId};
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
@@ -180,9 +180,7 @@ impl Paths for LogPaths {
                 return state.turn != turn;
             }
             let from = state.current;
-            let path = &mut state.paths[from];
-            path.failed = true;
-            path.lacking.get_or_insert_with(Lacking::at_once);
+            state.paths[from].failed = true;
             (from, state.paths.len())
         };
         // In a ring: else two that fail would take over from each other, and a third one that works never.
@@ -216,14 +214,15 @@ impl Paths for LogPaths {
                 told: state.paths[index].told.take(),
                 ..OnePath::new(taken.store)
             };
+            // What is signed from now on it is not given.
+            state.paths[from].lacking.get_or_insert_with(Lacking::at_once);
             (state.current, state.turn) = (index, turn + 1);
             drop(state);
             taken.lacking.iter().for_each(|error| self.lacks(index, error));
             return true;
         }
         // It goes on trying.
-        let path = &mut self.change().paths[from];
-        (path.failed, path.lacking) = (false, None);
+        self.change().paths[from].failed = false;
         false
     }
 
@@ -357,7 +356,7 @@ impl Paths for LogPaths {
     fn missing(&self) -> Vec<MissingPath> {
         let state = self.state();
         let missing = state.paths.iter().filter_map(|path| {
-            let reason = path.absent.clone()?;
+            let reason = path.absent.as_ref()?.to_string();
             let is_left = |known: &KnownPath| Some(known.id) == path.id && known.fate == Fate::Left;
             let left = state.known.iter().any(is_left);
             Some(MissingPath {
@@ -387,11 +386,14 @@ impl Paths for LogPaths {
 
     fn require_clear(&self) -> Result<()> {
         let state = self.state();
-        let unclear = state.paths.iter().filter(|path| path.unclear && !state.writing);
-        let why = unclear.filter_map(|path| Some((path.store.describe(""), path.absent.as_ref()?))).next();
-        why.map_or(Ok(()), |(place, why)| {
-            Err(Error::unavailable(format!("{place}, a path of the log, cannot be looked at: {why}")))
-        })
+        let unclear = |path: &OnePath| match &path.absent {
+            Some(NoPath::Unclear(why)) if !state.writing => Some(Error::unavailable(format!(
+                "{}, a path of the log, cannot be looked at: {why}",
+                path.store.describe("")
+            ))),
+            _ => None,
+        };
+        state.paths.iter().find_map(unclear).map_or(Ok(()), Err)
     }
 
     fn require_all(&self) -> Result<()> {
