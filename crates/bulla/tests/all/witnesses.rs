@@ -443,3 +443,26 @@ fn a_witness_that_refuses_a_log_does_so_until_it_cosigns() {
         assert_eq!(kept().len(), usize::from(refuses), "{answers}");
     }
 }
+
+#[test]
+fn that_the_last_checkpoint_was_never_asked_for_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("audit");
+    let one = Witnessing::begin("w.example/1", CosignatureAlgorithm::Ed25519);
+    let address = free();
+    let key = init(&place, &policy(&[("one", &one.key, address)], "any"));
+    let _serving = one.serve(&[&key], address);
+    let (environment, told) = telling();
+    let stores = [place.clone(), folder.path().join("audit.keys")]
+        .map(|path| Arc::new(bulla::store::FileSystem::new(path)));
+    let [store, keys] = stores;
+    // What the witness has cosigned last cannot be read.
+    std::fs::create_dir_all(place.join(format!("cosigned/{:08x}", one.key.key_id()))).unwrap();
+    let log = Log::open_stores(store, keys, options(), environment).unwrap();
+    append(&log, 10);
+    log.close().unwrap();
+    let told = told.lock().unwrap();
+    let last =
+        told.iter().filter(|told| told.contains("the witnesses were not asked for the last checkpoint"));
+    assert_eq!(last.count(), 1, "{told:?}");
+}
