@@ -304,7 +304,7 @@ def check_policy(of: log.Log, policy: policies.Policy, report: Report) -> None:
         {"name": name, "cosigned": time is not None, "time": seconds_text(time) if time else None}
         for name, time in ((name, key.time(seen)) for name, key in policy.witnesses.items())
     ]
-    report.witnessed = {"frames": seen.size, "witnesses": witnesses}
+    report.witnessed = {"frames": None if policy.quorum is None else seen.size, "witnesses": witnesses}
 
 
 def behind(of: log.Log, size: int) -> list[bytes]:

@@ -238,12 +238,12 @@ pub unsafe extern "C" fn bulla_verify_by(
             return Err(Error::invalid("`verified` is null").into());
         }
         let found = verify(&directory, trust)?;
-        let witnessed = found.witnessed.as_ref().filter(|witnessed| !witnessed.witnesses.is_empty());
+        let witnessed = found.witnessed.as_ref().and_then(|witnessed| witnessed.frames);
         let pin = found.pin.as_ref();
         let (before, now) = (pin.and_then(|pin| pin.before), pin.and_then(|pin| pin.frames));
         let shown = bulla_verified {
             report: report_of(&found),
-            witnessed: witnessed.map_or(0, |witnessed| witnessed.frames),
+            witnessed: witnessed.unwrap_or(0),
             pinned_before: before.unwrap_or(0),
             pinned: now.unwrap_or(0),
             pin_made: before.is_none() && now.is_some(),

@@ -136,7 +136,7 @@ impl Check {
 /// Whose word it is.
 fn tell(trusted: &Trusted) {
     match (trusted.names(), trusted) {
-        (Some(whose), Trusted::Policy(policy)) if !policy.witnesses().is_empty() => {
+        (Some(whose), Trusted::Policy(policy)) if policy.asks_for_witnesses() => {
             note!("ok: signed by {whose}, and witnessed as the policy asks for");
         }
         (Some(whose), _) => note!("ok: signed by {whose}"),

@@ -356,7 +356,8 @@ fn witnessed_to_text(WitnessReport { frames, witnesses, .. }: &WitnessReport) ->
             format!("{}: {}", on_line(name), i64::try_from(*seconds).map(time).unwrap_or_default())
         }
     });
-    format!("{}; {}", counted(*frames, "frame"), seen.collect::<Vec<_>>().join(", "))
+    let frames = frames.map_or_else(|| "not asked for".to_owned(), |frames| counted(frames, "frame"));
+    format!("{frames}; {}", seen.collect::<Vec<_>>().join(", "))
 }
 
 /// What became of a pin.
@@ -396,7 +397,8 @@ struct ReportJson<'a> {
 
 #[derive(Serialize)]
 struct WitnessedJson<'a> {
-    frames: u64,
+    /// Null where the policy asks for no witness.
+    frames: Option<u64>,
     witnesses: Vec<WitnessJson<'a>>,
 }
 

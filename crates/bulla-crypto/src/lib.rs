@@ -14,6 +14,7 @@ pub mod epoch;
 pub mod group;
 pub mod hashing;
 pub mod identities;
+pub mod key_text;
 pub mod ml_dsa;
 pub mod plugin;
 pub mod prompt;

@@ -1,8 +1,7 @@
 //! The log's ML-DSA-44 signing key (FIPS 204), which signs checkpoints beside the Ed25519 one: C2SP tlog-checkpoint and
-//! tlog-cosignature. Kept as the same kind of text, `PRIVATE+KEY+<name>+<id>+<base64 of 0x06 and the seed of 32 bytes>`.
+//! tlog-cosignature. Kept as [`key_text`].
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use crate::key_text::{self, KeyText};
 use bulla_proof::CosignerKey;
 use bulla_store::{Error, Result};
 use pair::Pair;
@@ -53,11 +52,7 @@ impl MlDsaSigningKey {
 
     /// The text of a key file.
     pub fn render(&self) -> Zeroizing<String> {
-        let mut data = Zeroizing::new(vec![TYPE]);
-        data.extend_from_slice(&*self.seed);
-        let data = Zeroizing::new(BASE64_STANDARD.encode(&*data));
-        let (name, id) = (self.verifier.name(), self.verifier.key_id());
-        Zeroizing::new(format!("PRIVATE+KEY+{name}+{id:08x}+{}\n", data.as_str()))
+        key_text::render(self.verifier.name(), self.verifier.key_id(), TYPE, &self.seed)
     }
 
     /// Reads a key file.
@@ -65,19 +60,9 @@ impl MlDsaSigningKey {
     /// # Errors
     /// `Invalid` where it is not one.
     pub fn parse(text: &str) -> Result<Self> {
-        let malformed = || Error::invalid("it is not a signing key of ML-DSA-44 (PRIVATE+KEY+name+id+key)");
-        let rest = text.trim_end().strip_prefix("PRIVATE+KEY+").ok_or_else(malformed)?;
-        let mut parts = rest.splitn(3, '+');
-        let (Some(name), Some(id), Some(data)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(malformed());
-        };
-        let data = Zeroizing::new(BASE64_STANDARD.decode(data).map_err(|_| malformed())?);
-        let [TYPE, seed @ ..] = data.as_slice() else { return Err(malformed()) };
-        let seed = Zeroizing::new(<[u8; 32]>::try_from(seed).map_err(|_| malformed())?);
-        let key = MlDsaSigningKey::from_seed(name, &seed)?;
-        if format!("{:08x}", key.verifier.key_id()) != id {
-            return Err(Error::invalid("its key id does not belong to its key"));
-        }
+        let read = KeyText::parse("a signing key of ML-DSA-44", &[TYPE], text)?;
+        let key = MlDsaSigningKey::from_seed(read.name, &read.seed)?;
+        read.require_id(key.verifier.key_id())?;
         Ok(key)
     }
 }

@@ -1,12 +1,14 @@
-//! The log's Ed25519 signing key, kept as the Go `note` package's text: `PRIVATE+KEY+<name>+<id>+<base64>`.
+//! The log's Ed25519 signing key, kept as [`key_text`].
 
+use crate::key_text::{self, KeyText};
 use crate::ml_dsa::MlDsaSigningKey;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_store::{Error, Result};
 use ed25519_dalek::Signer as _;
 use zeroize::Zeroizing;
+
+/// The type of its signatures: C2SP signed-note.
+const TYPE: u8 = 0x01;
 
 /// Signs checkpoints.
 pub struct SigningKey {
@@ -53,11 +55,7 @@ impl SigningKey {
 
     /// The text of a key file.
     pub fn render(&self) -> Zeroizing<String> {
-        let mut data = Zeroizing::new(vec![1]);
-        data.extend_from_slice(self.key.as_bytes());
-        let data = Zeroizing::new(BASE64_STANDARD.encode(&*data));
-        let id = self.verifier.key_id();
-        Zeroizing::new(format!("PRIVATE+KEY+{}+{id:08x}+{}\n", self.verifier.name(), data.as_str()))
+        key_text::render(self.verifier.name(), self.verifier.key_id(), TYPE, self.key.as_bytes())
     }
 
     /// Reads a key file.
@@ -65,19 +63,9 @@ impl SigningKey {
     /// # Errors
     /// `Invalid` where it is not one.
     pub fn parse(text: &str) -> Result<Self> {
-        let malformed = || Error::invalid("it is not a signing key (PRIVATE+KEY+name+id+key)");
-        let rest = text.trim_end().strip_prefix("PRIVATE+KEY+").ok_or_else(malformed)?;
-        let mut parts = rest.splitn(3, '+');
-        let (Some(name), Some(id), Some(data)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(malformed());
-        };
-        let data = Zeroizing::new(BASE64_STANDARD.decode(data).map_err(|_| malformed())?);
-        let [1, seed @ ..] = data.as_slice() else { return Err(malformed()) };
-        let seed = Zeroizing::new(<[u8; 32]>::try_from(seed).map_err(|_| malformed())?);
-        let key = SigningKey::from_seed(name, &seed)?;
-        if format!("{:08x}", key.verifier.key_id()) != id {
-            return Err(Error::invalid("its key id does not belong to its key"));
-        }
+        let read = KeyText::parse("a signing key", &[TYPE], text)?;
+        let key = SigningKey::from_seed(read.name, &read.seed)?;
+        read.require_id(key.verifier.key_id())?;
         Ok(key)
     }
 }

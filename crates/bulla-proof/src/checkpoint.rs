@@ -99,8 +99,8 @@ pub fn sign_checkpoint(
     format!("{body}\n{}", key.signature_line(&signature))
 }
 
-/// Reads a decimal number in its shortest form.
-pub(crate) fn parse_size(text: &str) -> Option<u64> {
+/// Reads a decimal number in its shortest form, as sizes of trees are written.
+pub fn parse_size(text: &str) -> Option<u64> {
     let canonical = text == "0" || !text.starts_with('0');
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     (canonical && digits).then(|| text.parse().ok())?

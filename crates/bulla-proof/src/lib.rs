@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 #![forbid(unsafe_code)]
 
+pub mod add_checkpoint;
 mod cbor;
 pub mod checkpoint;
 pub mod commitment;

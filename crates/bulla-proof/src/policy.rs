@@ -21,7 +21,7 @@ pub use judgement::{Judgement, PolicyRefusal, Unmet, WitnessState};
 use crate::checkpoint::Checkpoint;
 use crate::cosignature::CosignerKey;
 use crate::log_key::LogKey;
-use crate::note::{NoteError, SignedNote, VerifierKey};
+use crate::note::{NoteError, SignedNote};
 use std::str::FromStr;
 
 /// The longest policy, in bytes.
@@ -162,27 +162,43 @@ impl Policy {
     /// [`NoteError::BadSignature`] where what one of them signed does not hold, whatever the others did.
     pub fn log_of(&self, note: &SignedNote<'_>) -> Result<&LogKey, PolicyRefusal> {
         let origin = note.text.split('\n').next().unwrap_or_default();
+        self.log_that_signed(origin, |key| key.verify(note))
+    }
+
+    /// The same of anything that a log of this origin signs. `verify` says whether a key signed it, as [`LogKey::verify`] does.
+    pub(crate) fn log_that_signed(
+        &self,
+        origin: &str,
+        verify: impl Fn(&LogKey) -> Result<(), NoteError>,
+    ) -> Result<&LogKey, PolicyRefusal> {
         let Some(PolicyLog { key, .. }) = &self.key else {
-            return self.log_of_file(origin, note).map_err(PolicyRefusal::Log);
+            return self.log_of_file(origin, verify).map_err(PolicyRefusal::Log);
         };
-        let signed = if key.name() == origin { key.verify(note) } else { Err(NoteError::Origin) };
+        let signed = if key.name() == origin { verify(key) } else { Err(NoteError::Origin) };
         signed.map_err(|error| PolicyRefusal::Key(Box::new(key.clone()), error))?;
         if !self.logs.is_empty() {
-            self.log_of_file(origin, note).map_err(PolicyRefusal::Log)?;
+            self.log_of_file(origin, verify).map_err(PolicyRefusal::Log)?;
         }
         Ok(key)
     }
 
-    /// Whether the logs that the file names, if it names any, have this key among them.
-    pub(crate) fn has_log(&self, key: &VerifierKey) -> bool {
-        let is_it = |log: &PolicyLog| matches!(&log.key, LogKey::Ed25519(known) if known == key);
-        self.logs.is_empty() || self.logs.iter().any(is_it)
+    /// Whether it asks for a signature of ML-DSA-44 by the log of this origin: the keys that it has of that log are of no other kind.
+    pub(crate) fn asks_for_ml_dsa(&self, origin: &str) -> bool {
+        let asks = |logs: &[PolicyLog]| {
+            let mut keys = logs.iter().map(|log| &log.key).filter(|key| key.name() == origin).peekable();
+            keys.peek().is_some() && keys.all(|key| matches!(key, LogKey::MlDsa44(_)))
+        };
+        asks(self.key.as_slice()) || asks(&self.logs)
     }
 
-    fn log_of_file(&self, origin: &str, note: &SignedNote<'_>) -> Result<&LogKey, NoteError> {
+    fn log_of_file(
+        &self,
+        origin: &str,
+        verify: impl Fn(&LogKey) -> Result<(), NoteError>,
+    ) -> Result<&LogKey, NoteError> {
         let mut found = Err(NoteError::Origin);
         for PolicyLog { key, .. } in self.logs.iter().filter(|log| log.key.name() == origin) {
-            match key.verify(note) {
+            match verify(key) {
                 Ok(()) => found = found.or(Ok(key)),
                 Err(NoteError::NotSigned) => found = found.or(Err(NoteError::NotSigned)),
                 Err(error) => return Err(error),

@@ -42,10 +42,9 @@ use crate::checkpoint::{Checkpoint, SignedNote, open_checkpoint, parse_size};
 use crate::commitment::Commitment;
 use crate::entry::Entry;
 use crate::hash::Hash;
-use crate::log_key::LogKey;
 use crate::multiproof;
 use crate::note::{NoteError, VerifierKey};
-use crate::policy::{Policy, PolicyLog};
+use crate::policy::Policy;
 use crate::tree::LogNodes;
 use disclosure::Disclosure;
 use text::Lines;
@@ -104,25 +103,14 @@ impl ProofFile {
         }
     }
 
-    /// The same for whoever goes by a policy. A receipt is signed by the log's Ed25519 key alone, and cosigned by nobody: it holds by a policy
-    /// that names that key and asks for no witness.
+    /// The same for whoever goes by a policy, as [`Proof::verify_by`] and [`Receipt::verify_by`] do.
     ///
     /// # Errors
-    /// [`ProofError::ReceiptPolicy`] for a receipt and any other policy; else as [`ProofFile::verify_entries`] and [`Proof::verify_by`].
+    /// As these, and as [`ProofFile::verify_entries`].
     pub fn verify_entries_by(&self, policy: &Policy) -> Result<Checked<'_>, ProofError> {
         match self {
             ProofFile::Entries(proof) => proof.verify_by(policy),
-            ProofFile::Receipt(receipt) => {
-                let of_log = |log: &PolicyLog| match &log.key {
-                    LogKey::Ed25519(key) => Some(key.clone()),
-                    LogKey::MlDsa44(_) => None,
-                };
-                let keys: Vec<_> = policy.logs().iter().filter_map(of_log).collect();
-                match &keys[..] {
-                    [key] if !policy.asks_for_witnesses() && policy.has_log(key) => receipt.verify(Some(key)),
-                    _ => Err(ProofError::ReceiptPolicy),
-                }
-            }
+            ProofFile::Receipt(receipt) => receipt.verify_by(policy),
             ProofFile::Consistency(_) | ProofFile::Event(_) => Err(ProofError::NotOfEntries),
         }
     }

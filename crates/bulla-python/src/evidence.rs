@@ -203,7 +203,7 @@ pub(crate) fn verify(
     let found = found.raise(py)?;
     let pin = found.pin.as_ref();
     let (before, pinned) = (pin.and_then(|pin| pin.before), pin.and_then(|pin| pin.frames));
-    let witnessed = found.witnessed.as_ref().filter(|witnessed| !witnessed.witnesses.is_empty());
+    let witnessed = found.witnessed.as_ref().and_then(|witnessed| witnessed.frames);
     let findings = PyList::empty(py);
     for finding in &found.findings {
         let severity = if finding.severity == Severity::Violation { "violation" } else { "notice" };
@@ -216,7 +216,7 @@ pub(crate) fn verify(
         blocks: found.blocks,
         tree_size: found.tree_size,
         pending: found.pending,
-        witnessed: witnessed.map(|witnessed| witnessed.frames),
+        witnessed,
         pinned,
         pin_made: before.is_none() && pinned.is_some(),
         findings: findings.unbind(),

@@ -637,6 +637,8 @@ class Reading(Case):
         for policy in [f"log {self.key}\nquorum none\n", "quorum none\n"]:
             self.assertTrue(bulla_audit.verify(self.path, key=self.key, policy=policy).anchored)
             self.assertTrue(bulla_audit.check(proof, key=self.key, policy=policy).anchored)
+        unasked = bulla_audit.verify(self.path, key=self.key, policy=f"witness w {witness}\nquorum none\n")
+        self.assertEqual((unasked.ok, unasked.witnessed), (True, None))
         for policy in ["quorum", "quorum none\n", f"witness w {witness}\nquorum w\n"]:
             with self.assertRaisesRegex(bulla_audit.Invalid, "^`policy`: "):
                 bulla_audit.verify(self.path, policy=policy)

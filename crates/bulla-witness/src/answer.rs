@@ -8,7 +8,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// 200 with cosignatures; 400, 403, 404, 409 and 422 as C2SP tlog-witness has them; 500 where the witness could not keep what it
-    /// would have signed.
+    /// would have signed, or cannot tell the time.
     pub status: u16,
     /// The type of the body.
     pub content_type: &'static str,

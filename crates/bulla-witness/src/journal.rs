@@ -1,4 +1,4 @@
-//! What a witness tells its operator of requests that it refuses: anybody may send these, as often as they like, so each kind of refusal is
+//! What a witness tells its operator of requests that it does not cosign: anybody may send these, as often as they like, so each kind of refusal is
 //! told of a log once in [`AGAIN`], with how many there were since.
 
 use bulla_crypto::environment::Clock;
@@ -27,6 +27,8 @@ pub(crate) enum Refused {
     Conflict,
     /// A tree that is not shown to go on from the one that was cosigned.
     Fork,
+    /// By the witness's clock its newest cosignature of the log is of a time to come.
+    Clock,
 }
 
 /// See the module.

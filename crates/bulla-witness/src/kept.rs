@@ -8,7 +8,7 @@
 //!   nothing is signed;
 //! - a key without the file beside it signs nothing, and no key is ever begun with twice.
 
-use bulla_proof::checkpoint::Checkpoint;
+use bulla_proof::checkpoint::{Checkpoint, parse_size};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::{CosignerKey, SignedNote};
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -176,7 +176,7 @@ impl Kept {
     /// # Errors
     /// `Unavailable` where a file cannot be written.
     pub(crate) fn keep(&mut self, origin: &str, seen: Seen) -> Result<()> {
-        let path = format!("{LOGS}/{}", file_name(origin));
+        let path = log_file(origin);
         let text = format!("{LOG_HEADER}\nkey {}\ntime {}\n\n{}", self.owner, seen.time, seen.note);
         let written = bulla_store::replace(&*self.state, &path, text.as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", self.state.describe(&path)), error))?;
@@ -213,6 +213,11 @@ impl Kept {
         }
     }
 
+    /// Where it is kept what was cosigned last of a log, as a person would name it.
+    pub(crate) fn describe_log(&self, origin: &str) -> String {
+        self.state.describe(&log_file(origin))
+    }
+
     /// Where a conflict of a log is kept, as a person would name it.
     pub(crate) fn describe_conflict(&self, origin: &str) -> String {
         self.state.describe(&self.conflict(origin))
@@ -240,6 +245,10 @@ fn owner_file(owner: &str) -> String {
 /// The name of a log's file: an origin may be too long for one, or have a slash.
 fn file_name(origin: &str) -> String {
     sha256(&[origin.as_bytes()]).to_string()
+}
+
+fn log_file(origin: &str) -> String {
+    format!("{LOGS}/{}", file_name(origin))
 }
 
 fn list(state: &dyn Store) -> Result<Vec<String>> {
@@ -287,7 +296,7 @@ fn load_signed(keys: &dyn Store, owner: &str) -> Result<BTreeMap<String, (u64, H
     let mut signed = BTreeMap::new();
     for line in lines {
         let mut parts = line.splitn(3, ' ');
-        let size = parts.next().and_then(crate::request::parse_size).ok_or_else(damaged)?;
+        let size = parts.next().and_then(parse_size).ok_or_else(damaged)?;
         let root = parts.next().and_then(Hash::from_base64).ok_or_else(damaged)?;
         let origin = parts.next().filter(|origin| !origin.is_empty()).ok_or_else(damaged)?;
         if signed.insert(origin.to_owned(), (size, root)).is_some() {
@@ -300,7 +309,7 @@ fn load_signed(keys: &dyn Store, owner: &str) -> Result<BTreeMap<String, (u64, H
 fn parse_log(text: &str, owner: &str) -> Option<(String, Seen)> {
     let rest = text.strip_prefix(LOG_HEADER)?.strip_prefix("\nkey ")?.strip_prefix(owner)?;
     let (time, note) = rest.strip_prefix("\ntime ")?.split_once("\n\n")?;
-    let time = crate::request::parse_size(time)?;
+    let time = parse_size(time)?;
     let checkpoint = Checkpoint::parse(SignedNote::parse(note.as_bytes()).ok()?.text).ok()?;
     let seen = Seen { size: checkpoint.size, root: checkpoint.root, time, note: note.to_owned() };
     Some((checkpoint.origin, seen))

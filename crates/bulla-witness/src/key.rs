@@ -1,15 +1,16 @@
-//! The key of a witness: Ed25519 or ML-DSA-44. Kept as text: `PRIVATE+KEY+<name>+<id>+<base64 of the signature type and the
-//! 32-byte seed>`, as the Go package `note` keeps keys, with the signature types of C2SP tlog-cosignature.
+//! The key of a witness: Ed25519 or ML-DSA-44. Kept as [`key_text`], with the signature types of C2SP
+//! tlog-cosignature.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use bulla_crypto::key_text::{self, KeyText};
 use bulla_proof::{CosignatureAlgorithm, CosignerKey};
 use bulla_store::{Error, Result};
 use ed25519_dalek::Signer as _;
 use ml_dsa::{KeyExport as _, Keypair as _, MlDsa44};
 use zeroize::Zeroizing;
 
-const BEGINNING: &str = "PRIVATE+KEY+";
+/// The types of its signatures.
+const ED25519: u8 = 0x04;
+const ML_DSA_44: u8 = 0x06;
 
 /// Cosigns.
 pub struct WitnessKey {
@@ -64,10 +65,11 @@ impl WitnessKey {
 
     /// The text of a key file.
     pub fn render(&self) -> Zeroizing<String> {
-        let data = Zeroizing::new([&[kind(self.key.algorithm())], &self.seed[..]].concat());
-        let data = Zeroizing::new(BASE64_STANDARD.encode(&*data));
-        let id = self.key.key_id();
-        Zeroizing::new(format!("{BEGINNING}{}+{id:08x}+{}\n", self.key.name(), data.as_str()))
+        let signature_type = match self.key.algorithm() {
+            CosignatureAlgorithm::Ed25519 => ED25519,
+            CosignatureAlgorithm::MlDsa44 => ML_DSA_44,
+        };
+        key_text::render(self.key.name(), self.key.key_id(), signature_type, &self.seed)
     }
 
     /// Reads a key file.
@@ -75,31 +77,14 @@ impl WitnessKey {
     /// # Errors
     /// `Invalid` where it is not one.
     pub fn parse(text: &str) -> Result<Self> {
-        let malformed = || Error::invalid("it is not a witness's key (PRIVATE+KEY+name+id+key)");
-        let rest = text.trim_end().strip_prefix(BEGINNING).ok_or_else(malformed)?;
-        let mut parts = rest.splitn(3, '+');
-        let (Some(name), Some(id), Some(data)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(malformed());
+        let read = KeyText::parse("a witness's key", &[ED25519, ML_DSA_44], text)?;
+        let algorithm = match read.signature_type {
+            ED25519 => CosignatureAlgorithm::Ed25519,
+            _ => CosignatureAlgorithm::MlDsa44,
         };
-        let data = Zeroizing::new(BASE64_STANDARD.decode(data).map_err(|_| malformed())?);
-        let (type_of, seed) = data.split_first().ok_or_else(malformed)?;
-        let algorithm = [CosignatureAlgorithm::Ed25519, CosignatureAlgorithm::MlDsa44];
-        let algorithm =
-            algorithm.into_iter().find(|algorithm| kind(*algorithm) == *type_of).ok_or_else(malformed)?;
-        let seed = Zeroizing::new(<[u8; 32]>::try_from(seed).map_err(|_| malformed())?);
-        let key = WitnessKey::from_seed(name, algorithm, &seed)?;
-        match format!("{:08x}", key.key.key_id()) == id {
-            true => Ok(key),
-            false => Err(Error::invalid("its key id does not belong to its key")),
-        }
-    }
-}
-
-/// The signature type of C2SP tlog-cosignature.
-fn kind(algorithm: CosignatureAlgorithm) -> u8 {
-    match algorithm {
-        CosignatureAlgorithm::Ed25519 => 4,
-        CosignatureAlgorithm::MlDsa44 => 6,
+        let key = WitnessKey::from_seed(read.name, algorithm, &read.seed)?;
+        read.require_id(key.key.key_id())?;
+        Ok(key)
     }
 }
 

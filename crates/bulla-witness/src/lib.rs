@@ -20,9 +20,10 @@ pub mod fuzzing;
 mod journal;
 mod kept;
 pub mod key;
-pub mod request;
 pub mod server;
 mod witness;
+
+pub use bulla_proof::add_checkpoint as request;
 
 pub use answer::{Answer, SIZE_TYPE};
 pub use journal::Tell;

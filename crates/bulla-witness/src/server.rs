@@ -15,10 +15,10 @@ use crate::Witness;
 use crate::journal::Tell;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use std::io::{self, Read};
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 pub use tls::Tls;
 
@@ -48,20 +48,28 @@ pub struct Server {
     address: SocketAddr,
     tls: Option<Tls>,
     stopped: UnixStream,
-    stop: Arc<UnixStream>,
+    stop: Stop,
 }
 
 /// Ends a server from any thread.
 #[derive(Clone, Debug)]
 pub struct Stop {
     stop: Arc<UnixStream>,
+    places: Arc<Places>,
 }
 
-/// The connections that there are.
-#[derive(Default)]
+/// The places that there are for connections, [`CONNECTIONS`] of them.
+#[derive(Debug, Default)]
 struct Places {
-    taken: Mutex<usize>,
+    now: Mutex<Now>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Now {
+    taken: usize,
+    /// Nobody gets one any more.
+    stopped: bool,
 }
 
 /// A connection's place among them, which it gives back when it ends.
@@ -77,7 +85,8 @@ impl Server {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (stopped, stop) = UnixStream::pair()?;
-        Ok(Server { listener, address, tls, stopped, stop: Arc::new(stop) })
+        let stop = Stop { stop: Arc::new(stop), places: Arc::default() };
+        Ok(Server { listener, address, tls, stopped, stop })
     }
 
     /// Where it listens: with port 0 the operating system chose one.
@@ -87,7 +96,7 @@ impl Server {
 
     /// By what another thread can end it.
     pub fn stopper(&self) -> Stop {
-        Stop { stop: self.stop.clone() }
+        self.stop.clone()
     }
 
     /// Serves until it is stopped. Requests that are under way then have 5 seconds to end.
@@ -95,8 +104,8 @@ impl Server {
     /// # Errors
     /// Where it can listen no more.
     pub fn run(self, witness: &Arc<Witness>, tell: &Tell) -> io::Result<()> {
-        let places = Arc::new(Places::default());
-        while !self.is_stopped()? {
+        let places = &self.stop.places;
+        while !places.now().stopped {
             let mut looked_at =
                 [PollFd::new(&self.listener, PollFlags::IN), PollFd::new(&self.stopped, PollFlags::IN)];
             match poll(&mut looked_at, None) {
@@ -104,7 +113,7 @@ impl Server {
                 Err(error) => return Err(error.into()),
             }
             match self.listener.accept() {
-                Ok((stream, _)) => self.serve(stream, witness, &places),
+                Ok((stream, _)) => self.serve(stream, witness),
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 // Of one that went away before it was accepted.
@@ -115,65 +124,62 @@ impl Server {
                 }
             }
         }
-        places.wait_until(0, LAST);
+        places.wait_until_given_back(LAST);
         Ok(())
     }
 
-    /// Gives a connection to a thread of its own, once there is a place.
-    fn serve(&self, stream: TcpStream, witness: &Arc<Witness>, places: &Arc<Places>) {
-        // A place is given back after `TIME` and `IDLE` at the latest.
-        places.wait_until(CONNECTIONS - 1, TIME + IDLE);
-        let place = places.take();
+    /// Gives a connection to a thread of its own, once there is a place. One that still waits when the server is stopped is closed.
+    fn serve(&self, stream: TcpStream, witness: &Arc<Witness>) {
+        let Some(place) = self.stop.places.take() else { return };
         let (witness, tls) = (witness.clone(), self.tls.clone());
         let serve = move || {
-            let place = place;
-            let crowded = || place.0.count() > CONNECTIONS / 2;
+            // The connection is closed before its place is given back.
+            let (place, stream) = (place, stream);
+            let crowded = || place.0.now().taken > CONNECTIONS / 2;
             // Whoever asked knows by what has not come.
             let _ = connection::serve(&stream, tls.as_ref(), &witness, &crowded);
         };
         // Where there is no thread for it, the connection is closed with what was to run.
         let _ = std::thread::Builder::new().name("bulla-witness".to_owned()).spawn(serve);
     }
-
-    fn is_stopped(&self) -> io::Result<bool> {
-        let mut looked_at = [PollFd::new(&self.stopped, PollFlags::IN)];
-        let at_once = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(&mut looked_at, Some(&at_once)) {
-            Ok(count) if count > 0 => Ok((&self.stopped).read(&mut [0]).is_ok()),
-            Ok(_) | Err(Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
 impl Stop {
     /// Ends the server: it accepts no more connections.
     pub fn stop(&self) {
+        self.places.now().stopped = true;
+        self.places.changed.notify_all();
         // It ends already where the other side is gone.
         let _ = rustix::io::write(&*self.stop, &[0]);
     }
 }
 
 impl Places {
-    fn take(self: &Arc<Self>) -> Taken {
-        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Taken(self.clone())
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self) -> usize {
-        *self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes a place, once there is one: each is given back after [`TIME`] and [`IDLE`] at the latest, where others wait. None, once nobody
+    /// gets one any more.
+    fn take(self: &Arc<Self>) -> Option<Taken> {
+        let wait = |now: &mut Now| now.taken >= CONNECTIONS && !now.stopped;
+        let mut now = self.changed.wait_while(self.now(), wait).unwrap_or_else(PoisonError::into_inner);
+        if now.stopped {
+            return None;
+        }
+        now.taken += 1;
+        Some(Taken(self.clone()))
     }
 
-    /// Waits until no more than so many are taken, for `time` at most.
-    fn wait_until(&self, most: usize, time: Duration) {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.changed.wait_timeout_while(taken, time, |taken| *taken > most));
+    /// Waits until all are given back, for `time` at most.
+    fn wait_until_given_back(&self, time: Duration) {
+        drop(self.changed.wait_timeout_while(self.now(), time, |now| now.taken > 0));
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.now().taken -= 1;
         self.0.changed.notify_all();
     }
 }

@@ -25,6 +25,9 @@ const LOCK: &str = "LOCK";
 const KEYS_LOCK: &str = "witness.lock";
 /// The longest key file, in bytes.
 const MOST_KEY: u64 = 4096;
+/// By how many seconds the clock may be behind the newest cosignature, whose time is then signed again: clocks that are kept right are put
+/// back by less.
+const MOST_BEHIND: u64 = 60;
 
 /// The keys of each log, by its origin.
 type Logs = BTreeMap<String, Vec<LogKey>>;
@@ -195,9 +198,7 @@ impl Witness {
             });
             return Err(Answer::refused(422, &format!("the consistency proof does not hold: {error}")));
         }
-        // It never says an earlier time for a later tree, whatever becomes of the clock.
-        let now = u64::try_from(self.clock.now().div_euclid(1_000_000_000)).unwrap_or(0);
-        let time = now.max(old_time);
+        let time = self.time_after(old_time, &kept, origin)?;
         // What cannot be signed is not kept either.
         self.key().message(note.text, time).map_err(malformed)?;
         let failed = |error: &Error| {
@@ -207,6 +208,24 @@ impl Witness {
         self.require_in_place().map_err(|error| failed(&error))?;
         kept.keep(origin, Seen { size, root, time, note: signed }).map_err(|error| failed(&error))?;
         self.key.cosign(note.text, time).map(Answer::cosigned).map_err(|error| failed(&error))
+    }
+
+    /// The time to sign, which is never earlier than the one that was signed before. Where that is yet to come, by far, one of the two is
+    /// false, and so would be what is signed.
+    fn time_after(&self, before: u64, kept: &Kept, origin: &str) -> Result<u64, Answer> {
+        let now = u64::try_from(self.clock.now().div_euclid(1_000_000_000)).unwrap_or(0);
+        let behind = before.saturating_sub(now);
+        if behind <= MOST_BEHIND {
+            return Ok(now.max(before));
+        }
+        self.journal.refused(origin, Refused::Clock, || {
+            format!(
+                "nothing is cosigned of `{origin}`: this host's clock is {behind} s behind the time of the newest cosignature ({before}, in {}): \
+                 it is wrong now, or was then; docs/operating.md, \"A clock that was ahead\", has what to do",
+                kept.describe_log(origin)
+            )
+        });
+        Err(Answer::refused(500, "the witness's clock is behind the time of its own newest cosignature"))
     }
 
     fn tell_conflict(&self, kept: &Kept, origin: &str, note: &str, size: u64) {

@@ -131,7 +131,11 @@ fn a_log_and_a_proof_are_believed_by_either_key_and_by_a_policy() {
     let (status, checked) = check(&world.proof(), &asked);
     assert!(status == bulla_status::BULLA_OK && checked.anchored);
 
-    // Another log's keys, and what is no policy or does not say whose log it is.
+    // A witness that is not asked for has witnessed nothing that anybody asked for.
+    let unasked = policy.replace("quorum w", "quorum none");
+    let (status, found, _) = world.verify(&trust(Some(&ml_dsa), &unasked, None));
+    assert!(status == bulla_status::BULLA_OK && found.report.ok && found.witnessed == 0);
+
     let other = World::new();
     for key in [other.key, other.ml_dsa] {
         let key = text(key.as_bytes());

@@ -378,6 +378,7 @@ fn look_at_a_policy(seen: &mut Seen) {
     let ran =
         seen.run(&place, "verify", &["--policy", &policy("none"), "--key", key]).exits(exit::DONE).json();
     assert_eq!(ran["witnessed"]["witnesses"], json!([{"name": "W", "cosigned": false, "time": null}]));
+    assert_eq!(ran["witnessed"]["frames"], Value::Null);
     let ran =
         seen.run(&place, "verify", &["--policy", &policy("W"), "--key", key]).exits(exit::VIOLATION).json();
     assert_eq!((&ran["findings"][0]["kind"], &ran["witnessed"]), (&json!("unwitnessed"), &Value::Null));

@@ -310,6 +310,48 @@ fn what_a_policy_lacks_is_said_as_that() {
     bulla(arguments!["check", &proof, "--key", &key, "--policy", &both]).exits(exit::DONE);
 }
 
+/// Witnesses that a policy knows and does not ask for have cosigned nothing by that.
+#[test]
+fn what_no_policy_asks_to_be_witnessed_is_not_said_to_be() {
+    let place = Place::new();
+    place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    let (key, cosigner) = (place.verifier_key(), Cosigner::new("ed25519"));
+    let policy = format!("log {key}\nwitness w {}\nquorum none\n", cosigner.vkey);
+    let policy = place.write("policy", policy.as_bytes());
+    let proof = place.path("entry.proof").into_os_string().into_string().unwrap();
+    let by_policy = ["--entry", "0", "--policy", &policy, "-o", &proof];
+    let proven = place.run("prove", &by_policy).exits(exit::DONE);
+    let checked = bulla(["check", &proof, "--policy", &policy]).exits(exit::DONE);
+    let verified = place.run("verify", &["--policy", &policy]).exits(exit::DONE);
+    let followed = place.run("tail", &["--entries", "0..0", "--policy", &policy]).exits(exit::DONE);
+    assert!(checked.err.contains(&format!("ok: signed by {key}\n")), "{}", checked.err);
+    for told in [&proven.err, &checked.err, &followed.err] {
+        assert!(!told.contains("witness"), "{told}");
+    }
+    let row = verified.out.lines().find(|line| line.starts_with("witnessed")).unwrap();
+    assert_eq!(row, "witnessed  not asked for; w: not");
+    let json = place.run("verify", &["--json", "--policy", &policy]).exits(exit::DONE).json();
+    assert_eq!(json["witnessed"]["frames"], Value::Null);
+}
+
+/// As the text of the same proof is, but for what no receipt has.
+#[test]
+fn a_receipt_is_checked_by_a_policy_that_has_its_key_among_others() {
+    let (place, other) = (Place::new(), Place::new());
+    place.append(&[], b"{\"operation\":\"x\"}\n").exits(exit::DONE);
+    let (key, of_other) = (place.verifier_key(), other.verifier_key());
+    let proof = place.path("entry.cose").into_os_string().into_string().unwrap();
+    place.run("prove", &["--entry", "0", "--format", "cose", "-o", &proof]).exits(exit::DONE);
+    let check = |text: String| bulla(["check", &proof, "--policy", &place.write("policy", text.as_bytes())]);
+    let told = check(format!("log {key}\nlog {of_other}\nquorum none\n")).exits(exit::DONE).err;
+    assert!(told.contains("a receipt in COSE") && told.contains("ok: signed by one of the 2 logs"), "{told}");
+    let told = check(format!("log {of_other}\nquorum none\n")).exits(exit::VIOLATION).err;
+    assert!(told.contains("the policy names no log"), "{told}");
+    let cosigner = Cosigner::new("ed25519");
+    let asked = check(format!("log {key}\nwitness w {}\nquorum w\n", cosigner.vkey)).exits(exit::USAGE);
+    assert!(asked.err.contains("no witness cosigns"), "{}", asked.err);
+}
+
 #[test]
 fn a_witness_whose_state_is_lost_or_older_does_not_start() {
     let cosigner = Cosigner::new("ed25519");

@@ -50,7 +50,7 @@ pub enum ProofError {
     Receipt(CoseError),
     /// It proves something else than entries.
     NotOfEntries,
-    /// A receipt is to be believed by a policy that asks for more than the log's Ed25519 key.
+    /// A receipt is to be believed by a policy that asks for witnesses, or of the log for a signature of ML-DSA-44.
     ReceiptPolicy,
 }
 
@@ -179,7 +179,8 @@ impl fmt::Display for ProofError {
             Self::NotOfEntries => write!(f, "it is no proof of entries"),
             Self::ReceiptPolicy => write!(
                 f,
-                "it is a receipt in COSE, which no witness cosigns and the log's Ed25519 key alone signs: name that key, and no policy"
+                "it is a receipt in COSE, which no witness cosigns and the log's Ed25519 key alone signs: name that key, or a policy that has it and \
+                 asks for no witness"
             ),
         }
     }

@@ -9,8 +9,10 @@ use crate::cbor::{Items, push_array, push_bytes, push_integer, push_map, push_un
 use crate::checkpoint::Checkpoint;
 use crate::cose::{CoseCheckpoint, CoseError, SignedHead};
 use crate::hash::Hash;
+use crate::log_key::LogKey;
 use crate::multiproof::{self, TreeProofError};
-use crate::note::VerifierKey;
+use crate::note::{NoteError, VerifierKey};
+use crate::policy::Policy;
 use crate::tree::LogNodes;
 
 /// The header parameter `vdp`, verifiable data structure proofs.
@@ -107,6 +109,35 @@ impl Receipt {
         if let Some(key) = key {
             self.head.verify(&self.checkpoint.root, key).map_err(ProofError::Receipt)?;
         }
+        self.check(key.is_some())
+    }
+
+    /// The same, by a policy: a log that it names has to have signed the tree with the Ed25519 key that it has of that log. No receipt is
+    /// signed with another one, or cosigned.
+    ///
+    /// # Errors
+    /// [`ProofError::ReceiptPolicy`] for a policy that asks for witnesses, or of the log for a signature of ML-DSA-44, [`ProofError::Policy`]
+    /// where no log of the policy signed; else as [`Receipt::verify`].
+    pub fn verify_by(&self, policy: &Policy) -> Result<Checked<'_>, ProofError> {
+        let SignedHead { origin, .. } = &self.head;
+        if policy.asks_for_witnesses() || policy.asks_for_ml_dsa(origin) {
+            return Err(ProofError::ReceiptPolicy);
+        }
+        let signed = policy.log_that_signed(origin, |key| match key {
+            LogKey::Ed25519(key) => {
+                self.head.verify(&self.checkpoint.root, key).map_err(|error| match error {
+                    CoseError::Origin => NoteError::Origin,
+                    CoseError::OtherKey => NoteError::NotSigned,
+                    _ => NoteError::BadSignature,
+                })
+            }
+            LogKey::MlDsa44(_) => Err(NoteError::NotSigned),
+        });
+        signed.map_err(ProofError::Policy)?;
+        self.check(true)
+    }
+
+    fn check(&self, anchored: bool) -> Result<Checked<'_>, ProofError> {
         for (frame, path) in self.frames.iter().zip(&self.paths) {
             frame.verify().map_err(|at| at.of_frame(frame.commitment().frame))?;
             if root(self.checkpoint.size, frame, path)? != self.checkpoint.root {
@@ -114,7 +145,7 @@ impl Receipt {
             }
         }
         let Receipt { frames, checkpoint, length, .. } = self;
-        Ok(Checked { frames, checkpoint, length: *length, anchored: key.is_some() })
+        Ok(Checked { frames, checkpoint, length: *length, anchored })
     }
 }
 

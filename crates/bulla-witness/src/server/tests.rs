@@ -9,7 +9,7 @@ use bulla_proof::CosignatureAlgorithm;
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::tree;
 use bulla_testkit::Memory;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::thread::JoinHandle;
 
 struct Running {
@@ -159,21 +159,38 @@ fn the_size_that_the_witness_has_is_of_its_own_type() {
     assert!(answer.starts_with("HTTP/1.1 409 Conflict\r\n") && answer.ends_with("\r\n\r\n7\n"), "{answer}");
 }
 
+/// Those that say nothing end after [`TIME`], and then the next one is served: as it came last, not before one of them ended.
 #[test]
 fn more_connections_than_there_are_places_wait_and_those_that_say_nothing_keep_nobody_out_for_ever() {
     let running = run(None);
-    let mut silent: Vec<_> = (0..CONNECTIONS).map(|_| TcpStream::connect(running.address).unwrap()).collect();
-    let address = running.address;
-    let waiting = std::thread::spawn(move || {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(posted(&request()).as_bytes()).unwrap();
-        let mut status = [0; 12];
-        stream.read_exact(&mut status).unwrap();
-        status
-    });
-    // One of them goes away.
-    silent.pop();
-    assert_eq!(&waiting.join().unwrap(), b"HTTP/1.1 200");
+    let silent: Vec<_> = (0..CONNECTIONS).map(|_| TcpStream::connect(running.address).unwrap()).collect();
+    let answer = exchange(&running, posted(&request()).as_bytes());
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let ended = |mut stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        matches!(stream.read(&mut [0]), Ok(0))
+    };
+    assert!(silent.iter().any(ended), "it was served beside as many as there are places");
+}
+
+#[test]
+fn a_place_is_waited_for_until_one_is_given_back_or_the_server_is_stopped() {
+    let server = Server::listen("127.0.0.1:0".parse().unwrap(), None).unwrap();
+    let stop = server.stopper();
+    let take = || {
+        let (places, (sender, receiver)) = (stop.places.clone(), std::sync::mpsc::channel());
+        std::thread::spawn(move || sender.send(places.take()));
+        receiver
+    };
+    let mut taken: Vec<_> = (0..CONNECTIONS).map(|_| stop.places.take().unwrap()).collect();
+    let next = take();
+    next.recv_timeout(Duration::from_millis(50)).map(drop).unwrap_err();
+    taken.pop();
+    taken.push(next.recv().unwrap().expect("one was given back"));
+    let (waiting, begun) = (take(), stop.places.now().taken);
+    assert_eq!(begun, CONNECTIONS);
+    stop.stop();
+    assert!(waiting.recv().unwrap().is_none(), "nobody gets one any more");
 }
 
 /// Authorities for a client, and a certificate and its key for 127.0.0.1 of theirs.

@@ -2,7 +2,7 @@
 
 use crate::world::{Log, ORIGIN, World, cosigned};
 use bulla_proof::CosignatureAlgorithm::{Ed25519, MlDsa44};
-use bulla_proof::hash::Hash;
+use bulla_proof::hash::{Hash, sha256};
 use bulla_store::ErrorKind;
 use bulla_witness::SIZE_TYPE;
 use bulla_witness::request::Request;
@@ -25,12 +25,51 @@ fn each_tree_that_goes_on_from_the_one_before_is_cosigned() {
             assert_eq!(witness.logs(), [(ORIGIN.to_owned(), Some(size as u64))]);
             old = size;
         }
-        // A clock that is put back makes no later tree older.
-        world.clock.set(5);
+        // A clock that is put back a little makes no later tree older.
+        world.clock.set(1_700_000_009 - 60);
         let answer = witness.add_checkpoint(&log.request(300, 300));
         assert_eq!(cosigned(&answer, &key, &log.note(300)), 1_700_000_009);
         assert_eq!(*world.told.lock().unwrap(), [""; 0]);
     }
+}
+
+/// A time that is yet to come by the witness's clock is not signed again and again: it is false, or the clock is.
+#[test]
+fn nothing_is_cosigned_of_a_log_whose_newest_cosignature_is_of_a_time_to_come() {
+    let (world, key) = World::begun(Ed25519);
+    let (log, mut other) = (Log::new(ORIGIN, 0, 9), Log::new("example.com/other", 0, 3));
+    other.key = bulla_crypto::signing::SigningKey::from_seed("example.com/other", &[5; 32]).unwrap();
+    let now = 1_700_000_000;
+    world.clock.set(now + 2_592_000);
+    let witness = world.open(&[&log, &other]).unwrap();
+    cosigned(&witness.add_checkpoint(&log.request(0, 5)), &key, &log.note(5));
+    world.clock.set(now);
+    for _ in 0..3 {
+        let answer = witness.add_checkpoint(&log.request(5, 7));
+        assert_eq!(answer.status, 500);
+        assert!(answer.body.contains("clock"), "{}", answer.body);
+    }
+    let file = format!("logs/{}", sha256(&[ORIGIN.as_bytes()]));
+    let told = world.told.lock().unwrap().clone();
+    let [line] = &told[..] else { panic!("it is told once: {told:?}") };
+    assert!(line.contains("2592000 s behind") && line.contains(&file), "{line}");
+    assert_eq!(witness.logs()[0].1, Some(5), "nothing is kept of it");
+    // A second history is told all the same, and another log is cosigned.
+    assert_eq!(witness.add_checkpoint(&Log::new(ORIGIN, 1, 9).request(5, 7)).status, 422);
+    assert_eq!(cosigned(&witness.add_checkpoint(&other.request(0, 3)), &key, &other.note(3)), now as u64);
+    world.clock.set(now + 2_592_000 - 60);
+    cosigned(&witness.add_checkpoint(&log.request(5, 6)), &key, &log.note(6));
+    drop(witness);
+
+    // What the documentation has the operator do who knows that the clock is right now.
+    world.clock.set(now);
+    let kept = String::from_utf8(bulla_store::read_small(&*world.state, &file, 1 << 20).unwrap()).unwrap();
+    let set_right = kept.replacen(&format!("\ntime {}\n", now + 2_592_000), &format!("\ntime {now}\n"), 1);
+    assert_ne!(set_right, kept);
+    bulla_store::replace(&*world.state, &file, set_right.as_bytes()).unwrap();
+    let witness = world.open(&[&log, &other]).unwrap();
+    assert_eq!(witness.add_checkpoint(&log.request(0, 7)).body, "6\n", "it has forgotten nothing");
+    assert_eq!(cosigned(&witness.add_checkpoint(&log.request(6, 7)), &key, &log.note(7)), now as u64);
 }
 
 #[test]

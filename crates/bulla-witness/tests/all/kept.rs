@@ -45,13 +45,16 @@ fn a_witness_goes_on_where_it_was() {
 fn a_state_that_is_lost_or_of_an_earlier_time_is_refused_and_what_is_demanded_is_said() {
     let (world, _) = World::begun(Ed25519);
     let log = Log::new(ORIGIN, 0, 30);
-    let begun = copy(&*world.state);
+    let (begun, begun_keys) = (copy(&*world.state), copy(&*world.keys));
     world.open(&[&log]).unwrap().add_checkpoint(&log.request(0, 4));
     let earlier = copy(&*world.state);
     world.open(&[&log]).unwrap().add_checkpoint(&log.request(4, 11));
     let demanded = format!("the tree of 11 leaves with the root {} of `{ORIGIN}`", log.root(11).to_base64());
     for (state, why) in [
-        (begun, format!("{demanded}, or a later one, was cosigned, and the state has nothing of that log")),
+        (
+            begun.clone(),
+            format!("{demanded}, or a later one, was cosigned, and the state has nothing of that log"),
+        ),
         (
             earlier,
             format!(
@@ -68,10 +71,21 @@ fn a_state_that_is_lost_or_of_an_earlier_time_is_refused_and_what_is_demanded_is
         // Nor does it begin anew with the key that signed.
         assert_eq!(of.begin(Ed25519).unwrap_err().kind(), ErrorKind::Refused);
     }
-    // Of another history, at the same size.
     let (other, _) = World::begun(Ed25519);
-    let forked = World::of(other.state, world.keys.clone());
-    assert!(forked.open(&[&log]).unwrap_err().to_string().contains("the state of another witness"));
+    let foreign = World::of(other.state, world.keys.clone());
+    assert!(foreign.open(&[&log]).unwrap_err().to_string().contains("the state of another witness"));
+    // Of another history, at the same size: the same key signed it, elsewhere.
+    let fork = Log::new(ORIGIN, 1, 30);
+    let elsewhere = World::of(copy(&*begun), copy(&*begun_keys));
+    assert_eq!(elsewhere.open(&[&fork]).unwrap().add_checkpoint(&fork.request(0, 11)).status, 200);
+    let forked = World::of(elsewhere.state, world.keys.clone());
+    let refused = forked.open(&[&log]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    let why = format!(
+        "{demanded}, or a later one, was cosigned, and the state has another root, {}",
+        fork.root(11).to_base64()
+    );
+    assert!(refused.to_string().contains(&why), "{refused}");
     assert_eq!(world.open(&[&log]).unwrap().logs()[0].1, Some(11), "the newest state is taken up");
 }
 

@@ -387,7 +387,8 @@ impl Verify {
         if let Some((witnessed, place)) = witnessed {
             let judged = witness::judge(witnessed, scan.root_of_pin(place), checkpoint.size, strict);
             judged.into_iter().for_each(|finding| scan.findings.add(finding));
-            report.witnessed = Some(WitnessReport::of(witnessed));
+            let asked = given.trust.policy.as_ref().is_some_and(|policy| policy.asks_for_witnesses());
+            report.witnessed = Some(WitnessReport::of(witnessed, asked));
         }
         report.anchored = snapshot.anchored;
         report.tree_size = checkpoint.size;

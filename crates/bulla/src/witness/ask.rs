@@ -5,11 +5,11 @@ use crate::scan::stored_proof::prove_consistency;
 use crate::witness::job::{Asked, Job, Refusal};
 use bulla_crypto::environment::Clock;
 use bulla_http::{Address, Answer};
+use bulla_proof::add_checkpoint::{self, Request};
+use bulla_proof::checkpoint::parse_size;
 use bulla_proof::cosignature::CosignerKey;
-use bulla_proof::hash::Hash;
 use bulla_proof::note::NoteSignature;
 use bulla_store::Store;
-use std::fmt::Write;
 
 /// How often a witness is asked again within one go, where it says that it has another tree than it was believed to have.
 const ATTEMPTS: usize = 3;
@@ -39,13 +39,13 @@ fn converse(
     (witness, known): (&AskedWitness, &mut Option<u64>),
     job: &Job,
 ) -> Result<(String, u64), Refusal> {
-    let address = witness.address.below("add-checkpoint");
+    let address = witness.address.below(add_checkpoint::PATH);
     let size = job.head.size;
     let mut old = known.unwrap_or(0).min(size);
     for _ in 0..ATTEMPTS {
         let proof =
             prove_consistency(store, old, size).map_err(|error| Refusal::passing(error.to_string()))?;
-        let body = request(old, &proof, &job.note);
+        let body = Request { old_size: old, proof, note: job.note.as_bytes() }.render();
         let answer = post(&address, body.as_bytes()).map_err(Refusal::passing)?;
         match answer.status {
             200 => {
@@ -102,16 +102,6 @@ fn another_of_that_size(size: u64) -> String {
     format!("it has cosigned another tree of {size} frames: the log's key has signed two histories")
 }
 
-/// The body of C2SP tlog-witness's `add-checkpoint`.
-fn request(old: u64, proof: &[Hash], note: &str) -> String {
-    let mut body = format!("old {old}\n");
-    for hash in proof {
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(body, "{}", hash.to_base64());
-    }
-    body + "\n" + note
-}
-
 /// The cosignature in an answer, verified: of lines of other keys there may be any. `now` is in seconds since 1970.
 fn cosignature(answer: &Answer, key: &CosignerKey, text: &str, now: u64) -> Result<(String, u64), Refusal> {
     let wrong =
@@ -135,9 +125,7 @@ fn cosignature(answer: &Answer, key: &CosignerKey, text: &str, now: u64) -> Resu
 
 /// The size in an answer of 409.
 fn size_of(answer: &Answer) -> Option<u64> {
-    let text = std::str::from_utf8(&answer.body).ok()?.strip_suffix('\n')?;
-    let shortest = text == "0" || !text.starts_with('0');
-    (shortest && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    parse_size(std::str::from_utf8(&answer.body).ok()?.strip_suffix('\n')?)
 }
 
 /// What an answer says, as far as it can be shown.

@@ -113,7 +113,7 @@ fn a_checkpoint_is_believed_once_its_witnesses_have_cosigned_it() {
     let report = world.verify(&policy);
     assert!(report.ok && report.anchored, "{:?}", report.findings);
     let witnessed = report.witnessed.unwrap();
-    assert_eq!(witnessed.frames, report.tree_size);
+    assert_eq!(witnessed.frames, Some(report.tree_size));
     let seen: Vec<_> = witnessed.witnesses.iter().map(|seen| (&seen.name[..], seen.time)).collect();
     assert_eq!(seen, [("W1", Some(1_700_000_001)), ("W2", Some(1_700_000_002))]);
 
@@ -135,7 +135,7 @@ fn what_follows_the_kept_checkpoint_is_not_witnessed_yet() {
     world.append(2);
     let report = world.verify(&policy);
     assert!(report.ok, "{:?}", report.findings);
-    assert_eq!(report.witnessed.as_ref().unwrap().frames, frames);
+    assert_eq!(report.witnessed.as_ref().unwrap().frames, Some(frames));
     let tail = &report.findings[0];
     assert_eq!((tail.kind, tail.severity), (FindingKind::UnwitnessedTail, Severity::Notice));
     assert_eq!((tail.frame, tail.last_frame), (Some(frames), Some(report.tree_size - 1)));
@@ -173,7 +173,7 @@ fn of_a_copy_with_an_older_checkpoint_than_was_witnessed_the_checkpoint_counts_w
     fs::write(world.path("checkpoint"), &held).unwrap();
     let report = world.verify(&world.policy());
     assert!(report.ok, "{:?}", report.findings);
-    assert_eq!((report.tree_size, report.witnessed.unwrap().frames), (frames, witnessed));
+    assert_eq!((report.tree_size, report.witnessed.unwrap().frames), (frames, Some(witnessed)));
     let reader = || Reader::open(&world.directory).unwrap().policy(world.policy()).identity(identity(&world));
     let mut seen = Vec::new();
     let at_hand = reader();
@@ -437,6 +437,13 @@ fn a_policy_of_other_logs_does_not_believe_this_one() {
     let both: Policy = format!("log {}\nlog {}\nquorum none\n", other.key, world.key).parse().unwrap();
     let report = world.verify(&both);
     assert!(report.ok && report.anchored);
+    // Who is not asked for has witnessed nothing that anybody asked for, whether or not there is a cosignature.
+    let unasked = format!("log {}\nwitness W {}\nquorum none\n", world.key, witness(1).1);
+    for seeds in [&[][..], &[1]] {
+        fs::write(world.path("checkpoint"), world.cosigned(seeds)).unwrap();
+        let witnessed = world.verify(&unasked.parse().unwrap()).witnessed.unwrap();
+        assert_eq!((witnessed.frames, witnessed.witnesses[0].time.is_some()), (None, !seeds.is_empty()));
+    }
     // One that names no log does not say whose it is.
     let none: Policy = "quorum none\n".parse().unwrap();
     let report = world.verify(&none);

@@ -3,13 +3,13 @@
 use super::world::{ORIGIN, World, entry, mixed};
 use bulla_proof::tree::{leaf_hash, node_hash};
 use bulla_proof::{
-    Checkpoint, CoseCheckpoint, CoseError, Hash, HashId, ProofError, ProofFile, Receipt, TreeProofError,
-    VerifierKey,
+    Checkpoint, CoseCheckpoint, CoseError, CosignerKey, Hash, HashId, LogKey, NoteError, Policy,
+    PolicyRefusal, ProofError, ProofFile, Receipt, TreeProofError, VerifierKey,
 };
 use bulla_testkit::allocator::most_held_here;
 use coset::cbor::Value;
 use coset::{CoseSign1, RegisteredLabelWithPrivate, TaggedCborSerializable, iana};
-use ed25519_dalek::{Signature, Verifier, VerifyingKey};
+use ed25519_dalek::{Signature, SigningKey, Verifier, VerifyingKey};
 use proptest::prelude::*;
 
 /// What somebody checks of a COSE message who has a library for it, and the log's key.
@@ -101,6 +101,67 @@ fn somebody_elses_cose_verifies_a_receipt() {
         assert!(parameter(&message.unprotected.rest, -70_002).is_bytes());
         assert_eq!(message.to_tagged_vec().unwrap(), file);
     }
+}
+
+/// What a policy says of the text of a proof it says of the receipt; where it asks for what no receipt has, that it cannot say it of one.
+#[test]
+fn a_receipt_is_believed_by_a_policy_as_the_text_is() {
+    let world = World::new(HashId::Sha256, &[3, 4]);
+    let (text, receipt) = (world.proof(&[(1, &[0])]), world.receipt(&[(1, &[0])]));
+    let (text, receipt) = (ProofFile::Entries(text), ProofFile::Receipt(receipt));
+    let (key, other) = (world.key.clone(), world.other());
+    let third = SigningKey::from_bytes(&[8; 32]).verifying_key().to_bytes();
+    let elsewhere = VerifierKey::new("example.com/elsewhere", third).unwrap();
+    let ml_dsa = CosignerKey::ml_dsa_44(ORIGIN, &[1; 1312]).unwrap();
+    let logs = |keys: &[&dyn std::fmt::Display]| -> Policy {
+        let lines = keys.iter().map(|key| format!("log {key}\n")).collect::<String>();
+        format!("{lines}quorum none\n").parse().unwrap()
+    };
+    let holds = |policy: &Policy| {
+        let of_text = text.verify_entries_by(policy).map(|checked| checked.anchored());
+        let of_receipt = receipt.verify_entries_by(policy).map(|checked| checked.anchored());
+        assert_eq!(of_receipt.is_ok(), of_text.is_ok(), "{of_receipt:?}, {of_text:?}");
+        of_receipt
+    };
+    let with_key = |policy: Policy, key: &VerifierKey| policy.with_log(key.clone().into());
+    for policy in [
+        logs(&[&key]),
+        logs(&[&other, &key]),
+        logs(&[&key, &elsewhere, &other]),
+        logs(&[&ml_dsa, &key]),
+        with_key(logs(&[]), &key),
+        with_key(logs(&[&other, &key]), &key),
+        Policy::of_log(key.clone().into()),
+    ] {
+        assert_eq!(holds(&policy), Ok(true));
+    }
+    let not_signed = |key: &VerifierKey, error| {
+        ProofError::Policy(PolicyRefusal::Key(Box::new(key.clone().into()), error))
+    };
+    for (policy, refusal) in [
+        (logs(&[&elsewhere]), ProofError::Policy(PolicyRefusal::Log(NoteError::Origin))),
+        (logs(&[&other, &elsewhere]), ProofError::Policy(PolicyRefusal::Log(NoteError::NotSigned))),
+        (with_key(logs(&[&key]), &other), not_signed(&other, NoteError::NotSigned)),
+        (with_key(logs(&[&key]), &elsewhere), not_signed(&elsewhere, NoteError::Origin)),
+        (with_key(logs(&[&other]), &key), ProofError::Policy(PolicyRefusal::Log(NoteError::NotSigned))),
+    ] {
+        assert_eq!(holds(&policy), Err(refusal));
+    }
+    let witness = CosignerKey::ed25519("w.example", *other.public_key()).unwrap();
+    let asked: Policy = format!("log {key}\nwitness w {witness}\nquorum w\n").parse().unwrap();
+    let both = with_key(logs(&[&ml_dsa]), &key);
+    for policy in [asked, both, logs(&[&ml_dsa]), Policy::of_log(LogKey::MlDsa44(ml_dsa.clone()))] {
+        assert_eq!(receipt.verify_entries_by(&policy).err(), Some(ProofError::ReceiptPolicy));
+    }
+    // What the key that is named as its signer did not sign.
+    let mut altered = match &receipt {
+        ProofFile::Receipt(receipt) => receipt.render(),
+        _ => unreachable!(),
+    };
+    *altered.last_mut().unwrap() ^= 1;
+    let altered = ProofFile::parse(&altered).unwrap();
+    let bad = ProofError::Policy(PolicyRefusal::Log(NoteError::BadSignature));
+    assert_eq!(altered.verify_entries_by(&logs(&[&other, &key])).err(), Some(bad));
 }
 
 proptest! {

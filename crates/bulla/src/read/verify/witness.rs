@@ -8,8 +8,8 @@ use crate::scan::trust::{Witnessed, ends_before, other_tree, unwitnessed_tail};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WitnessReport {
-    /// How many frames the newest checkpoint covers that is cosigned as the policy asks for.
-    pub frames: u64,
+    /// How many frames the newest checkpoint covers that is cosigned as the policy asks for. Nothing where it asks for no witness.
+    pub frames: Option<u64>,
     /// All witnesses of the policy, in its order.
     pub witnesses: Vec<WitnessSeen>,
 }
@@ -26,12 +26,13 @@ pub struct WitnessSeen {
 }
 
 impl WitnessReport {
-    pub(super) fn of(Witnessed { head, witnesses, .. }: &Witnessed) -> Self {
+    /// `asked` says whether the policy asks for a witness.
+    pub(super) fn of(Witnessed { head, witnesses, .. }: &Witnessed, asked: bool) -> Self {
         let seen = witnesses.iter().map(|witness| WitnessSeen {
             name: witness.name.clone(),
             time: witness.cosignature.map(|cosignature| cosignature.timestamp),
         });
-        WitnessReport { frames: head.size, witnesses: seen.collect() }
+        WitnessReport { frames: asked.then_some(head.size), witnesses: seen.collect() }
     }
 }
 

@@ -1,7 +1,8 @@
-//! What is posted to a witness: the size of the tree that it is believed to have cosigned last, a proof that the new tree begins
-//! with that, and the checkpoint of the new tree.
+//! What is posted to a witness ([C2SP tlog-witness](https://c2sp.org/tlog-witness), `add-checkpoint`): the size of the tree that it is
+//! believed to have cosigned last, a proof that the new tree begins with that, and the checkpoint of the new tree.
 
-use bulla_proof::hash::Hash;
+use crate::checkpoint::parse_size;
+use crate::hash::Hash;
 use std::fmt::Write;
 
 /// The path below a witness's prefix.
@@ -62,12 +63,6 @@ impl<'a> Request<'a> {
         }
         body + "\n" + note
     }
-}
-
-/// Reads a size as it is written in requests and answers: a decimal number in its shortest form.
-pub fn parse_size(text: &str) -> Option<u64> {
-    let shortest = text == "0" || !text.starts_with('0');
-    (shortest && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
 /// The first line without its end, and what is behind it.
