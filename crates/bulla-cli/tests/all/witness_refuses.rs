@@ -1,4 +1,4 @@
-//! What a witness has against a log.
+//! What a witness has against a log, and that witnesses of this machine are asked whatever the system believes.
 
 use crate::support::{Place, Ran, arguments, bulla, command, copy, eventually, exit, finish, signal};
 use crate::witness::{Cosigner, info};
@@ -83,4 +83,31 @@ fn what_the_key_directory_says_no_more_is_told() {
     assert_eq!(info(&place.path("copy")).get("keys_failures"), None);
     fs::remove_file(&file).unwrap();
     assert_eq!(info(&place.path("copy")).get("keys_failures"), None);
+}
+
+#[test]
+fn a_witness_of_this_machine_is_asked_on_a_system_that_believes_no_authority() {
+    let cosigner = Cosigner::new("ed25519");
+    let place = Place::empty();
+    let far = Cosigner::named("ed25519", "w.example/far");
+    let policy = format!(
+        "witness near {} http://{}\nwitness far {} https://127.0.0.1:1\ngroup any any near far\nquorum any\n",
+        cosigner.vkey, cosigner.address, far.vkey
+    );
+    let policy = place.write("policy.txt", policy.as_bytes());
+    place.run("init", &["--witness-policy", &policy]).exits(exit::DONE);
+    cosigner.configure("ed25519", &place.verifier_key());
+    let child = cosigner.start();
+    let words = arguments!["append", place.audit(), "--stats", "--json"];
+    let mut writer = command(&words);
+    writer.env("SSL_CERT_FILE", "/nonexistent").env("SSL_CERT_DIR", "/nonexistent");
+    let mut writer = writer.stdin(Stdio::piped()).spawn().unwrap();
+    writer.stdin.as_mut().unwrap().write_all(ENTRY).unwrap();
+    let ran = finish(writer).exits(exit::DONE);
+    let witnesses = &info(&place.audit())["witnesses"];
+    assert_eq!(witnesses[0]["frames"], info(&place.audit())["tree_size"], "{}", ran.err);
+    let far = ran.json()["stats"]["witnesses"][1]["failure"].as_str().unwrap().to_owned();
+    assert!(far.contains("no authorities"), "{far}");
+    signal(&child, Signal::TERM);
+    finish(child).exits(exit::DONE);
 }
