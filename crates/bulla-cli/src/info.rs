@@ -12,6 +12,7 @@ use bulla::text::time::format_seconds;
 use bulla::vault::ReplicaState;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 /// Say what a log is and how much is in it, without checking it.
@@ -35,10 +36,12 @@ impl Info {
     pub(crate) fn run(mut self) -> Result<Exit, Failure> {
         self.place.and(&self.also);
         let mut facts = Facts::from(bulla::info_of(self.place.log()?)?);
-        facts.vault_replicas = self.replicas();
+        let mut failures = Vec::new();
+        facts.vault_replicas = self.replicas(&mut failures);
         facts.pin = self.pin(&facts);
-        self.refusals(&mut facts);
-        facts.dropping = self.dropping();
+        self.refusals(&mut facts, &mut failures);
+        facts.dropping = self.dropping(&mut failures);
+        facts.keys_failures = failures;
         if let Some(status) = self.writer(&facts) {
             facts.writer = Some(status.process);
             facts.tell_replicas(status.vault_replicas);
@@ -54,7 +57,8 @@ impl Info {
 
 impl Info {
     /// Where replicas of the vault lie, for whoever may look into the key directory.
-    fn replicas(&self) -> Option<Vec<Replica>> {
+    fn replicas(&self, failures: &mut Vec<String>) -> Option<Vec<Replica>> {
+        told(bulla::keys::settings::load(&FileSystem::new(self.place.keys())), failures)?;
         let places = self.place.vault_replicas().ok()??;
         Some(places.iter().map(|place| Replica::at(&place.to_string_lossy())).collect())
     }
@@ -72,9 +76,9 @@ impl Info {
     }
 
     /// Which witnesses refuse the log, for whoever may look into the key directory.
-    fn refusals(&self, facts: &mut Facts) {
-        let keys = bulla::store::FileSystem::new(self.place.keys());
-        for refusal in bulla::keys::refusals::load(&keys).into_iter().flatten() {
+    fn refusals(&self, facts: &mut Facts, failures: &mut Vec<String>) {
+        let refusals = bulla::keys::refusals::load(&FileSystem::new(self.place.keys()));
+        for refusal in told(refusals, failures).into_iter().flatten() {
             if let Some(witness) = facts.witnesses.iter_mut().find(|witness| witness.key_id == refusal.key_id)
             {
                 witness.refusal = Some(Refusal {
@@ -87,8 +91,9 @@ impl Info {
     }
 
     /// What the key directory notes of entries that are dropped, for whoever may look into it.
-    fn dropping(&self) -> Option<Dropping> {
-        let note = bulla::keys::dropping::load(&FileSystem::new(self.place.keys())).ok()??;
+    fn dropping(&self, failures: &mut Vec<String>) -> Option<Dropping> {
+        let note = bulla::keys::dropping::load(&FileSystem::new(self.place.keys()));
+        let note = told(note, failures)??;
         let since = i64::try_from(note.from).ok().and_then(format_seconds);
         Some(Dropping { entries: note.entries, since, over: !note.open })
     }
@@ -97,6 +102,22 @@ impl Info {
     fn writer(&self, facts: &Facts) -> Option<Status> {
         let client = facts.locked.then(|| Client::connect(self.place.keys()))?;
         client.ok()?.map(|client| client.status().clone())
+    }
+}
+
+/// What a file of the key directory says. That it cannot be told is a failure, but for whoever may not look into it.
+fn told<T>(read: bulla::Result<T>, failures: &mut Vec<String>) -> Option<T> {
+    let may_not = |error: &bulla::Error| {
+        error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    match read {
+        Ok(read) => Some(read),
+        Err(error) => {
+            if !may_not(&error) {
+                failures.push(error.to_string());
+            }
+            None
+        }
     }
 }
 
@@ -148,6 +169,9 @@ struct Facts {
     /// What the log drops, or dropped and no durable event of it tells; `null` where it does not, and where the key directory, which says
     /// so, cannot be read.
     dropping: Option<Dropping>,
+    /// What the key directory would say and does not, being damaged; absent where nothing is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    keys_failures: Vec<String>,
     /// Whether a writer has the log open.
     locked: bool,
     /// The process that has, where it is known.
@@ -299,6 +323,7 @@ impl From<bulla::Info> for Facts {
             pin: None,
             missing_paths: info.missing_paths.iter().map(MissingPathJson::from).collect(),
             dropping: None,
+            keys_failures: Vec::new(),
             locked: info.locked,
             writer: None,
         }
@@ -364,6 +389,7 @@ impl Facts {
                 ),
             )
         }));
+        lines.extend(self.keys_failures.iter().map(|failure| ("not known", on_line(failure).to_string())));
         lines.push(match (self.locked, self.writer) {
             (false, _) => ("writer", "none".to_owned()),
             (true, None) => ("writer", "has it open".to_owned()),

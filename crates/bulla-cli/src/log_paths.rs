@@ -133,11 +133,15 @@ impl LogPaths {
         }
     }
 
-    /// That a file to be written lies neither in the log nor among its keys: there it would be taken for a part of
-    /// them, or for one that an attacker left.
+    /// That a file to be written lies neither in the log, on whichever of the paths that are known, nor among its keys: there it would be
+    /// taken for a part of them, or for one that an attacker left.
     pub(crate) fn refuse_inside(&self, file: &Path) -> Result<(), Failure> {
-        let (directory, keys) = (self.directory(), self.keys());
-        let refused = [(&directory, "is where the log lies"), (&keys, "is where its keys lie")];
+        // What cannot be read names no path; whoever goes by it is told.
+        let backup_paths =
+            self.host_settings().ok().flatten().map_or_else(Vec::new, |it| places(&it, "backup_paths"));
+        let log = [self.directory()].into_iter().chain(backup_paths).chain(self.also.clone());
+        let mut refused = log.map(|path| (path, "is where the log lies")).collect::<Vec<_>>();
+        refused.push((self.keys(), "is where its keys lie"));
         match refused.into_iter().find(|(directory, _)| inside(file, directory)) {
             None => Ok(()),
             Some((directory, why)) => {
@@ -149,10 +153,7 @@ impl LogPaths {
 
     /// Where replicas of the vault lie, as the settings that are kept with the keys say; `None` where those cannot be read.
     pub(crate) fn vault_replicas(&self) -> Result<Option<Vec<PathBuf>>, Failure> {
-        let Some(settings) = self.host_settings()? else { return Ok(None) };
-        let places = settings.settings().into_iter().find(|setting| setting.name == "vault_replicas");
-        let places = places.map(|setting| setting.value.split_terminator(',').map(PathBuf::from).collect());
-        Ok(Some(places.unwrap_or_default()))
+        Ok(self.host_settings()?.map(|settings| places(&settings, "vault_replicas")))
     }
 
     /// The directory in which the log with this id sets entries aside that it drops, and how many files of it are there; `None` where there are
@@ -218,6 +219,12 @@ impl LogPaths {
             Err(error) => Err(Failure::key_file(path.display(), &error)),
         }
     }
+}
+
+/// The places that a setting names.
+fn places(settings: &Options, name: &str) -> Vec<PathBuf> {
+    let setting = settings.settings().into_iter().find(|setting| setting.name == name);
+    setting.map_or_else(Vec::new, |setting| setting.value.split_terminator(',').map(PathBuf::from).collect())
 }
 
 /// Whether a path leads into a directory, by whatever detour.

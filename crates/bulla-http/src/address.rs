@@ -71,6 +71,13 @@ impl Address {
         Address { text: format!("{}/{path}", self.text) }
     }
 
+    /// Whether this machine is asked, without TLS.
+    #[cfg(feature = "client")]
+    pub(crate) fn is_plain(&self) -> bool {
+        // A scheme is the same in whatever case.
+        !self.text.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+    }
+
     /// The address as a URL, without a `/` at its end.
     pub fn as_str(&self) -> &str {
         &self.text

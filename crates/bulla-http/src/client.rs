@@ -8,50 +8,60 @@ use http::Response;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body};
 
 /// Asks services of others. Connections are kept for the next request; a clone shares them.
 #[derive(Clone)]
 pub struct Client {
-    agent: Agent,
-    options: Arc<Options>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: Options,
+    /// Asks this machine, without TLS.
+    plain: Agent,
+    /// Asks everybody else. Nothing before the first address that takes it: a system without authorities keeps nobody from this machine.
+    by_tls: Mutex<Option<Agent>>,
 }
 
 impl Client {
-    /// A client by these options. Reads the system's authorities where these are to be believed.
+    /// A client by these options. The system's authorities, where these are to be believed, are read for the first address with `https`.
     ///
     /// # Errors
-    /// `Invalid`: there are no authorities, or the PEM is none.
+    /// `Invalid`: the PEM is none, or has no authorities.
     pub fn new(options: &Options) -> Result<Self, Error> {
-        let tls = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .root_certs(RootCerts::Specific(Arc::new(authorities(&options.roots)?)))
-            .build();
-        let config = Agent::config_builder()
-            .tls_config(tls)
-            .https_only(!options.plain_loopback)
-            .proxy(None)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .http_status_as_error(false)
-            .user_agent(concat!("bulla/", env!("CARGO_PKG_VERSION")))
-            .max_response_header_size(MOST_HEADERS)
-            .max_idle_connections_per_host(1)
-            .timeout_connect(Some(options.connect))
-            .timeout_global(Some(options.total))
-            .build();
-        Ok(Client { agent: config.new_agent(), options: Arc::new(options.clone()) })
+        let by_tls = match &options.roots {
+            Roots::System => None,
+            Roots::Pem(_) => Some(agent(options, authorities(&options.roots)?)),
+        };
+        let plain = agent(options, Vec::new());
+        Ok(Client {
+            shared: Arc::new(Shared { options: options.clone(), plain, by_tls: Mutex::new(by_tls) }),
+        })
+    }
+
+    /// The agent that asks there.
+    fn agent(&self, address: &Address) -> Result<Agent, Error> {
+        let Shared { options, plain, by_tls } = &*self.shared;
+        if address.is_plain() {
+            return Ok(plain.clone());
+        }
+        let mut by_tls = by_tls.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*by_tls {
+            Some(agent) => Ok(agent.clone()),
+            None => Ok(by_tls.insert(agent(options, authorities(&options.roots)?)).clone()),
+        }
     }
 
     /// Posts `body`.
     ///
     /// # Errors
-    /// There is no answer, or one that redirects, is too long or is none. An answer of whatever other status is no error.
+    /// There is no answer, or one that redirects, is too long or is none; `Invalid` where the system has no authorities. An answer of
+    /// whatever other status is no error.
     pub fn post(&self, address: &Address, content_type: &str, body: &[u8]) -> Result<Answer, Error> {
-        let request = self.agent.post(address.as_str()).header("content-type", content_type);
+        let request = self.agent(address)?.post(address.as_str()).header("content-type", content_type);
         self.answer(address, request.send(body))
     }
 
@@ -60,7 +70,7 @@ impl Client {
     /// # Errors
     /// As for [`post`](Client::post).
     pub fn get(&self, address: &Address) -> Result<Answer, Error> {
-        self.answer(address, self.agent.get(address.as_str()).call())
+        self.answer(address, self.agent(address)?.get(address.as_str()).call())
     }
 
     fn answer(
@@ -81,19 +91,19 @@ impl Client {
         let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
         let content_type = content_type.map(str::to_owned);
         // One byte more than may be read, as that many are an error.
-        let limit = self.options.body as u64 + 1;
+        let limit = self.shared.options.body as u64 + 1;
         let body = response.body_mut().with_config().limit(limit).read_to_vec();
         let too_long = || {
             Error::new(
                 ErrorKind::Answer,
                 format!(
                     "{address} answers ({status}) with more than {} bytes, which are not read",
-                    self.options.body
+                    self.shared.options.body
                 ),
             )
         };
         match body {
-            Ok(body) if body.len() > self.options.body => Err(too_long()),
+            Ok(body) if body.len() > self.shared.options.body => Err(too_long()),
             Ok(body) => Ok(Answer { status, content_type, body }),
             Err(ureq::Error::BodyExceedsLimit(_)) => Err(too_long()),
             Err(error) => Err(self.failed(address, &error)),
@@ -106,8 +116,8 @@ impl Client {
                 ErrorKind::Timeout,
                 format!(
                     "did not answer in time ({} s to reach it, {} s in all)",
-                    self.options.connect.as_secs_f32(),
-                    self.options.total.as_secs_f32()
+                    self.shared.options.connect.as_secs_f32(),
+                    self.shared.options.total.as_secs_f32()
                 ),
             ),
             ureq::Error::Rustls(rustls::Error::InvalidCertificate(wrong)) => {
@@ -150,8 +160,31 @@ impl Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Client").field("options", &self.shared.options).finish_non_exhaustive()
     }
+}
+
+/// Asks by these options, and believes these authorities alone.
+fn agent(options: &Options, authorities: Vec<Certificate<'static>>) -> Agent {
+    let tls = TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .root_certs(RootCerts::Specific(Arc::new(authorities)))
+        .build();
+    let config = Agent::config_builder()
+        .tls_config(tls)
+        .https_only(!options.plain_loopback)
+        .proxy(None)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .user_agent(concat!("bulla/", env!("CARGO_PKG_VERSION")))
+        .max_response_header_size(MOST_HEADERS)
+        .max_idle_connections_per_host(1)
+        .timeout_connect(Some(options.connect))
+        .timeout_global(Some(options.total))
+        .build();
+    config.new_agent()
 }
 
 /// The certificates to believe. There is at least one.

@@ -15,6 +15,9 @@ pub trait Paths: Debug {
     /// The turn now, and the path that takes what is written in it, by itself: whoever writes what belongs together has it on one path so.
     fn current(&self) -> (u64, Arc<dyn Store>);
 
+    /// All paths, also those that are not there: the log's own directory first.
+    fn all(&self) -> Vec<Arc<dyn Store>>;
+
     /// How many other paths there are that could take over.
     fn others(&self) -> usize;
 

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// So long the receiver may say nothing: it syncs what it has written, and compares what lay there, and says how far it is between.
+/// So long the receiver may say nothing, and take nothing of what it has asked for: it syncs what it has written, and compares what lay there,
+/// and says how far it is between.
 const SILENCE: Duration = Duration::from_secs(600);
 /// So long whatever reaches it may take to end, once the line is closed.
 const TO_END: Duration = Duration::from_secs(10);
@@ -19,7 +20,7 @@ pub(super) struct FarSide {
     name: String,
     input: Patient<ChildStdout>,
     /// Closing it ends the receiver.
-    output: Option<ChildStdin>,
+    output: Option<Patient<ChildStdin>>,
 }
 
 impl FarSide {
@@ -28,6 +29,10 @@ impl FarSide {
     /// # Errors
     /// `Invalid` where no program is named, `Unavailable` where it cannot be started.
     pub(super) fn start(program: &str, host: &Host, bulla: &str) -> bulla::Result<Self> {
+        Self::start_with(program, host, bulla, SILENCE)
+    }
+
+    fn start_with(program: &str, host: &Host, bulla: &str, silence: Duration) -> bulla::Result<Self> {
         let mut words = program.split_whitespace();
         let name = words.next().ok_or_else(|| Error::invalid("--ssh names no program"))?;
         let mut command = Command::new(name);
@@ -47,8 +52,8 @@ impl FarSide {
             (Some(output), Some(input)) => Ok(FarSide {
                 process,
                 name: name.to_owned(),
-                input: Patient::new(input, SILENCE),
-                output: Some(output),
+                input: Patient::new(input, silence),
+                output: Some(Patient::writing(output, silence).map_err(failed)?),
             }),
             _ => Err(Error::unavailable(format!("{name} has no standard input and output"))),
         }
@@ -104,6 +109,8 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn a_path_is_one_word_to_a_shell_whatever_is_in_it() {
         for word in ["/srv/copy", "it's a b", "$(touch x)", "a\"b`c`", "''", "-n", "new\nline"] {
@@ -111,5 +118,38 @@ mod tests {
             let ran = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
             assert_eq!(String::from_utf8(ran.stdout).unwrap(), word);
         }
+    }
+
+    /// More than any pipe holds.
+    const MUCH: usize = 4 << 20;
+
+    /// A receiver that is this script.
+    fn receiver(script: &str, silence: Duration) -> (tempfile::TempDir, FarSide) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("script");
+        std::fs::write(&path, script).unwrap();
+        let host = Host { name: "host".to_owned(), port: None, path: "copy".to_owned() };
+        let program = format!("sh {}", path.display());
+        let far_side = FarSide::start_with(&program, &host, "bulla", silence).unwrap();
+        (place, far_side)
+    }
+
+    #[test]
+    fn a_receiver_that_takes_nothing_is_given_up() {
+        let (_place, mut far_side) = receiver("exec sleep 30", Duration::from_secs(1));
+        let error = far_side.line().1.write_all(&vec![7; MUCH]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{error}");
+        assert!(error.to_string().contains("has taken nothing for 1 s"), "{error}");
+        far_side.process.kill().unwrap();
+    }
+
+    #[test]
+    fn a_receiver_that_takes_all_of_it_in_its_time_has_all_of_it() {
+        let (_place, mut far_side) = receiver("sleep 1; exec wc -c", Duration::from_secs(60));
+        far_side.line().1.write_all(&vec![7; MUCH]).unwrap();
+        drop(far_side.output.take());
+        let mut said = String::new();
+        far_side.input.read_to_string(&mut said).unwrap();
+        assert_eq!(said.trim(), MUCH.to_string());
     }
 }

@@ -78,4 +78,5 @@ mod verify;
 mod walkthrough;
 mod ways_in;
 mod witness;
+mod witness_refuses;
 mod word_order;

@@ -191,6 +191,27 @@ fn another_pin_and_another_place_are_refused_by_name() {
 }
 
 #[test]
+fn a_pin_is_made_on_no_path_of_the_log_that_is_known() {
+    let (place, _) = filled();
+    let backup = place.path("backup").into_os_string().into_string().unwrap();
+    place.run("config", &["set", "backup_paths", &backup]).exits(exit::DONE);
+    fs::create_dir(place.path("backup/deep")).unwrap();
+    let key = place.verifier_key();
+    for inside in ["backup/v.pin", "backup/deep/v.pin", "elsewhere/../backup/v.pin"] {
+        let inside = place.path(inside).into_os_string().into_string().unwrap();
+        let none = place.path("none").into_os_string().into_string().unwrap();
+        fs::create_dir_all(&none).unwrap();
+        for how in [&[][..], &["--keys", &none, "--also", &backup]] {
+            let ran = place.run("verify", &[&["--key", &key, "--pin", &inside], how].concat());
+            let ran = ran.exits(exit::USAGE);
+            assert!(ran.err.contains(&inside) && ran.err.contains(&backup), "{ran:?}");
+            assert!(!Path::new(&inside).exists());
+        }
+        place.run("config", &["set", "pin", &inside]).exits(exit::REFUSED);
+    }
+}
+
+#[test]
 fn violations_come_before_what_is_wrong_with_a_pin() {
     let (place, pin) = filled();
     place.append(&["--pin", &pin], b"").exits(exit::DONE);

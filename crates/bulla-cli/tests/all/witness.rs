@@ -11,17 +11,22 @@ use std::process::{Child, Command};
 const UNIT: &str = include_str!("../../../../packaging/bulla-witness.service");
 
 /// A witness in a place of its own.
-struct Cosigner {
+pub(crate) struct Cosigner {
     place: Place,
-    address: SocketAddr,
-    vkey: String,
+    name: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) vkey: String,
 }
 
 impl Cosigner {
-    fn new(algorithm: &str) -> Self {
+    pub(crate) fn new(algorithm: &str) -> Self {
+        Cosigner::named(algorithm, "w.example/1")
+    }
+
+    pub(crate) fn named(algorithm: &str, name: &str) -> Self {
         let place = Place::empty();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut witness = Cosigner { place, address, vkey: String::new() };
+        let mut witness = Cosigner { place, name: name.to_owned(), address, vkey: String::new() };
         witness.configure(algorithm, "");
         let began = bulla(arguments!["witness", "--new", witness.config(), "--json"]).exits(exit::DONE);
         witness.vkey = began.json()["vkey"].as_str().unwrap().to_owned();
@@ -32,24 +37,24 @@ impl Cosigner {
         self.place.path("witness.toml")
     }
 
-    fn configure(&self, algorithm: &str, log: &str) {
+    pub(crate) fn configure(&self, algorithm: &str, log: &str) {
         let [keys, state] = ["keys", "state"].map(|name| self.place.path(name));
         let logs = if log.is_empty() { String::new() } else { format!("{log:?}") };
         let text = format!(
-            "name = \"w.example/1\"\nalgorithm = {algorithm:?}\nkeys = {keys:?}\nstate = {state:?}\nlisten = \"{}\"\nlogs = [{logs}]\n",
-            self.address
+            "name = {:?}\nalgorithm = {algorithm:?}\nkeys = {keys:?}\nstate = {state:?}\nlisten = \"{}\"\nlogs = [{logs}]\n",
+            self.name, self.address
         );
         self.place.write("witness.toml", text.as_bytes());
     }
 
-    fn start(&self) -> Child {
+    pub(crate) fn start(&self) -> Child {
         let child = command(arguments!["witness", self.config(), "--json"]).spawn().unwrap();
         eventually("it listens", || TcpStream::connect(self.address).is_ok());
         child
     }
 
     /// The policy of a log that asks it.
-    fn policy(&self, place: &Place) -> String {
+    pub(crate) fn policy(&self, place: &Place) -> String {
         place.write(
             "policy.txt",
             format!("witness w {} http://{}\nquorum w\n", self.vkey, self.address).as_bytes(),
@@ -80,7 +85,7 @@ pub(crate) fn look(mut see: impl FnMut(&[OsString], &str)) {
     see(&words, &bulla(&words).exits(exit::DONE).out);
 }
 
-fn info(log: &Path) -> Value {
+pub(crate) fn info(log: &Path) -> Value {
     bulla(arguments!["info", log, "--json"]).exits(exit::DONE).json()
 }
 
@@ -185,6 +190,11 @@ fn a_proof_is_made_under_the_newest_checkpoint_that_is_witnessed() {
     let refused = entry("3", &by_policy).exits(exit::REFUSED);
     let far = format!("the policy's witnesses have cosigned {seen} of the {signed} that are signed");
     assert!(refused.err.contains(&far), "{}", refused.err);
+    assert!(
+        refused.err.contains("try again once they have more, or prove without the policy"),
+        "{}",
+        refused.err
+    );
     let ran = entry("3", &[]).exits(exit::DONE);
     assert_eq!(ran.json()["tree_size"], signed);
     let told = ran.json()["unwitnessed"].as_str().unwrap().to_owned();

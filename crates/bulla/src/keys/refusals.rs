@@ -57,10 +57,15 @@ pub fn load(keys: &dyn Store) -> Result<Vec<WitnessRefusal>> {
         }
         Err(error) => return Err(error),
     };
-    let damaged = || Error::unavailable(format!("{} is damaged: remove it", keys.describe(FILE)));
+    let damaged = || {
+        Error::unavailable(format!(
+            "{} is damaged, so that it does not say which witnesses refuse the log: remove it, and have a writer ask them again",
+            keys.describe(FILE)
+        ))
+    };
     let text = String::from_utf8(bytes).map_err(|_| damaged())?;
     let mut lines = text.lines();
-    if lines.next() != Some(HEADER) {
+    if lines.next() != Some(HEADER) || !text.ends_with('\n') {
         return Err(damaged());
     }
     lines.map(WitnessRefusal::parse).collect::<Option<_>>().ok_or_else(damaged)

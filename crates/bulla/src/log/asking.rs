@@ -86,9 +86,11 @@ impl Asking {
         let stale = self.witnessing.as_ref().is_some_and(|witnessing| !witnessing.is_of(&config));
         if stale || self.witnessing.is_none() && config.witness_policy.is_some() {
             self.generation += 1;
-            self.witnessing = Witnessing::new(&engine.log, &config)?;
+            self.witnessing = Witnessing::new(&engine.log, &config, &self.refusals)?;
             self.since = None;
             self.publish_standing();
+            let told = self.witnessing.as_ref().map_or_else(Vec::new, Witnessing::told_of_refusals);
+            told.iter().for_each(|told| self.tell(told));
         }
         let engine = &self.engine;
         let now = engine.environment.clock.steady();

@@ -80,8 +80,13 @@ impl AskingThread {
     /// Asks for what the log signed last, and waits for the answers, but not longer than [`CLOSING`].
     fn finish(mut self, messages: &Receiver<Message>) {
         let until = bulla_crypto::clock::Deadline::after(CLOSING);
-        if self.engine.progress.failure().is_some() || self.begin(true).is_err() {
+        if self.engine.progress.failure().is_some() {
             return;
+        }
+        if let Err(error) = self.begin(true) {
+            return self
+                .asking
+                .tell(&format!("the witnesses were not asked for the last checkpoint: {error}"));
         }
         while !self.asking.is_settled() {
             match messages.recv_timeout(until.left()) {

@@ -80,7 +80,7 @@ impl Pins {
     /// Reads the pins, with what is wrong with them as findings; `can_make` says whether it will be known whose the log is.
     ///
     /// # Errors
-    /// `Refused` where one is none, is known to have been there and is gone, or is to be advanced in the directory of `log`; `Invalid` where
+    /// `Refused` where one is none, is known to have been there and is gone, or is to be advanced on a path of `log`; `Invalid` where
     /// one is to be made of a log of which nobody knows whose it is; `Unavailable` where one cannot be read.
     pub(super) fn read(
         log: &dyn Store,

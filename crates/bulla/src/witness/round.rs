@@ -7,6 +7,7 @@ use super::job::{Asked, Job, Refusal};
 use super::kept;
 use crate::format::config::{AskedWitness, LogConfig, WitnessPolicy};
 use crate::format::files;
+use crate::keys::refusals::WitnessRefusal;
 use crate::scan::cosignatures;
 use crate::write::telemetry::WitnessTelemetry;
 use bulla_proof::checkpoint::SignedNote;
@@ -38,7 +39,23 @@ struct Standing {
     /// The newest cosignature: how many frames, and when.
     newest: Option<(u64, u64)>,
     failures: u64,
+    /// Why it did not cosign last. That it has another history stays until it cosigns, whatever else fails meanwhile.
     refusal: Option<Refusal>,
+}
+
+impl Standing {
+    /// Counts a failure, which takes the place of the one before, but never of one that is for good without being so itself.
+    fn fail(&mut self, refusal: Refusal) {
+        self.failures += 1;
+        if refusal.other_tree || !self.refuses() {
+            self.refusal = Some(refusal);
+        }
+    }
+
+    /// Whether it has cosigned another history of the log.
+    fn refuses(&self) -> bool {
+        self.refusal.as_ref().is_some_and(|refusal| refusal.other_tree)
+    }
 }
 
 /// A checkpoint that witnesses are asked for, and what they answered.
@@ -67,11 +84,16 @@ pub(crate) struct Taken {
 }
 
 impl Witnessing {
-    /// Begins with what the log's files say; `None` where the log asks nobody.
+    /// Begins with what the log's files say, and with the witnesses that refuse it, as the key directory remembers them; `None` where the
+    /// log asks nobody.
     ///
     /// # Errors
     /// `Unavailable` where a file cannot be read.
-    pub(crate) fn new(store: &Arc<dyn Store>, config: &LogConfig) -> Result<Option<Self>> {
+    pub(crate) fn new(
+        store: &Arc<dyn Store>,
+        config: &LogConfig,
+        refusals: &[WitnessRefusal],
+    ) -> Result<Option<Self>> {
         let Some(policy) = config.witness_policy.clone() else { return Ok(None) };
         let newest = cosignatures::newest_cosignatures(&**store, config)?;
         let standings = policy.asked().iter().zip(newest).map(|(witness, newest)| Standing {
@@ -83,7 +105,10 @@ impl Witnessing {
             pause: None,
             newest,
             failures: 0,
-            refusal: None,
+            refusal: refusals
+                .iter()
+                .find(|refusal| refusal.key_id == witness.key.key_id())
+                .map(|refusal| Refusal::other_tree(&*refusal.why)),
         });
         let standings = standings.collect();
         let witnessed =
@@ -155,11 +180,7 @@ impl Witnessing {
     pub(crate) fn give_up(&mut self, why: &str) -> Vec<String> {
         let unanswered = self.standings.iter_mut().filter(|standing| standing.busy);
         let told = unanswered.map(|standing| {
-            standing.failures += 1;
-            // That it has another history stays so.
-            if standing.refusal.as_ref().is_none_or(|refusal| !refusal.other_tree) {
-                standing.refusal = Some(Refusal::passing(why));
-            }
+            standing.fail(Refusal::passing(why));
             let AskedWitness { name, address, .. } = &*standing.witness;
             format!("the witness `{name}` ({address}) does not cosign: {why}")
         });
@@ -171,6 +192,17 @@ impl Witnessing {
         let standing = &self.standings[index];
         let refusal = standing.refusal.as_ref().filter(|refusal| refusal.other_tree);
         (standing.witness.key.key_id(), refusal.map(|refusal| &refusal.why[..]))
+    }
+
+    /// What is to be told of the witnesses that refuse the log for good, a sentence each.
+    pub(crate) fn told_of_refusals(&self) -> Vec<String> {
+        let refusing = self.standings.iter().filter(|standing| standing.refuses());
+        let told = refusing.filter_map(|standing| {
+            let AskedWitness { name, address, .. } = &*standing.witness;
+            let why = &standing.refusal.as_ref()?.why;
+            Some(format!("the witness `{name}` ({address}) refuses this log, as its keys remember: {why}"))
+        });
+        told.collect()
     }
 
     /// Whether a witness has cosigned a target of that size.
@@ -187,7 +219,6 @@ impl Witnessing {
         standing.known = asked.known;
         match asked.outcome {
             Err(refusal) => {
-                standing.failures += 1;
                 let longest = if refusal.other_tree { LONGEST_PAUSE } else { FIRST_PAUSE };
                 let pause = standing.pause.map_or(longest, |(pause, _)| (pause * 2).min(LONGEST_PAUSE));
                 standing.pause =
@@ -200,7 +231,7 @@ impl Witnessing {
                         standing.witness.address, refusal.why
                     ));
                 }
-                standing.refusal = Some(refusal);
+                standing.fail(refusal);
                 taken
             }
             Ok((line, time)) => {
@@ -256,7 +287,7 @@ impl Witnessing {
             time: standing.newest.map(|(_, time)| time),
             failures: standing.failures,
             failure: standing.refusal.as_ref().map(|refusal| refusal.why.clone()),
-            refuses: standing.refusal.as_ref().is_some_and(|refusal| refusal.other_tree),
+            refuses: standing.refuses(),
         };
         self.standings.iter().map(of).collect()
     }

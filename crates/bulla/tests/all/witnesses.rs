@@ -104,6 +104,15 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// An environment, and what a log tells in it.
+fn telling() -> (Environment, Arc<Mutex<Vec<String>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let telling = told.clone();
+    let trying_again: bulla::environment::Tell =
+        Arc::new(move |what: &str| telling.lock().unwrap().push(what.to_owned()));
+    (Environment { trying_again: Some(trying_again), ..Environment::default() }, told)
+}
+
 /// The checkpoint in a file of the log, of which the policy has to be met; its size.
 fn witnessed(place: &Path, name: &str, policy: &str) -> Option<u64> {
     let bytes = std::fs::read(place.join(name)).ok()?;
@@ -183,14 +192,7 @@ fn telemetry_says_how_each_witness_stands_and_one_that_fails_stops_nobody() {
     let text = policy(&[("one", &one.key, addresses[0]), ("gone", &gone.key, addresses[1])], "any");
     let key = init(&place, &text);
     let _serving = one.serve(&[&key], addresses[0]);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let environment = {
-        let told = told.clone();
-        Environment {
-            trying_again: Some(Arc::new(move |what: &str| told.lock().unwrap().push(what.to_owned()))),
-            ..Environment::default()
-        }
-    };
+    let (environment, told) = telling();
     let stores = [place.clone(), folder.path().join("audit.keys")]
         .map(|path| Arc::new(bulla::store::FileSystem::new(path)));
     let [store, keys] = stores;
@@ -395,9 +397,72 @@ fn a_log_that_was_put_back_or_has_two_histories_is_not_cosigned() {
     log.close().unwrap();
     let log = Log::open(&copy, options()).unwrap();
     wait("the other history was refused", || {
-        log.telemetry().witnesses.first().is_some_and(|witness| witness.failure.is_some())
+        let witnesses = log.telemetry().witnesses;
+        witnesses.first().is_some_and(|it| it.failure.as_ref().unwrap().contains("two histories"))
     });
-    let failure = log.telemetry().witnesses[0].failure.clone().unwrap();
-    assert!(failure.contains("two histories"), "{failure}");
+    assert!(log.telemetry().witnesses[0].refuses);
     log.close().unwrap();
+}
+
+#[test]
+fn a_witness_that_refuses_a_log_does_so_until_it_cosigns() {
+    use bulla_witness::key::WitnessKey;
+    use std::sync::atomic::{AtomicU16, Ordering};
+    let folder = tempfile::tempdir().unwrap();
+    let (place, keys) = (folder.path().join("audit"), folder.path().join("audit.keys"));
+    let seeded = || WitnessKey::from_seed("w.example/1", CosignatureAlgorithm::Ed25519, &[1; 32]).unwrap();
+    let status = Arc::new(AtomicU16::new(409));
+    let address = pretending({
+        let status = status.clone();
+        move |body| match status.load(Ordering::SeqCst) {
+            409 => response(409, "1000000\n"),
+            200 => {
+                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+                response(200, &seeded().cosign(&text_of(body), now.as_secs()).unwrap())
+            }
+            other => response(other, "busy"),
+        }
+    });
+    init(&place, &policy(&[("one", seeded().public(), address)], "any"));
+    let kept = || bulla::keys::refusals::load(&bulla::store::FileSystem::new(&keys)).unwrap();
+    for (answers, refuses) in [(409, true), (503, true), (404, true), (200, false), (503, false)] {
+        status.store(answers, Ordering::SeqCst);
+        let log = Log::open(&place, options()).unwrap();
+        append(&log, 1);
+        wait("it was asked", || {
+            let witnesses = log.telemetry().witnesses;
+            witnesses.first().is_some_and(|it| it.failures > 0 || it.frames.is_some())
+        });
+        append(&log, 1);
+        let (telemetry, closed) = log.close_with_telemetry();
+        closed.unwrap();
+        let witness = telemetry.witnesses[0].clone();
+        assert_eq!(witness.refuses, refuses, "{answers}: {witness:?}");
+        let put_back = witness.failure.is_some_and(|why| why.contains("put back to an earlier time"));
+        assert_eq!(put_back, refuses, "{answers}");
+        assert_eq!(kept().len(), usize::from(refuses), "{answers}");
+    }
+}
+
+#[test]
+fn that_the_last_checkpoint_was_never_asked_for_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("audit");
+    let one = Witnessing::begin("w.example/1", CosignatureAlgorithm::Ed25519);
+    let address = free();
+    let key = init(&place, &policy(&[("one", &one.key, address)], "any"));
+    let _serving = one.serve(&[&key], address);
+    let (environment, told) = telling();
+    let stores = [place.clone(), folder.path().join("audit.keys")]
+        .map(|path| Arc::new(bulla::store::FileSystem::new(path)));
+    let [store, keys] = stores;
+    // What the witness has cosigned last cannot be read.
+    std::fs::create_dir_all(place.join(format!("cosigned/{:08x}", one.key.key_id()))).unwrap();
+    let log = Log::open_stores(store, keys, options(), environment).unwrap();
+    append(&log, 10);
+    log.close().unwrap();
+    let told = told.lock().unwrap();
+    let last =
+        told.iter().filter(|told| told.contains("the witnesses were not asked for the last checkpoint"));
+    assert_eq!(last.count(), 1, "{told:?}");
 }

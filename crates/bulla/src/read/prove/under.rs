@@ -117,7 +117,8 @@ pub(super) fn choose(witnesses: Option<&Witnesses>, manifest: &Manifest, needed:
         Some((_, head)) => Err(Error::new(
             ErrorKind::Refused,
             format!(
-                "what is to be proven takes {}, and the policy's witnesses have cosigned {} of the {} that are signed: try again once they                  have more, or prove without the policy what they have not seen",
+                "what is to be proven takes {}, and the policy's witnesses have cosigned {} of the {} that are signed: try again once they \
+                 have more, or prove without the policy what they have not seen",
                 counted(needed, "frame"),
                 head.size,
                 signed.size

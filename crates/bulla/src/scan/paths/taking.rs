@@ -168,6 +168,10 @@ impl Paths for LogPaths {
         (state.turn, state.paths[state.current].store.clone())
     }
 
+    fn all(&self) -> Vec<Arc<dyn Store>> {
+        self.state().paths.iter().map(|path| path.store.clone()).collect()
+    }
+
     fn others(&self) -> usize {
         self.state().paths.len() - 1
     }

@@ -22,7 +22,7 @@ use crate::write::recover::Edge;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_store::{Error, ErrorKind, Paths, Result, Store};
 use bulla_text::spelling::counted;
 use std::io;
 use std::path::Path;
@@ -199,22 +199,26 @@ pub(crate) fn make_where_missing(
     }
 }
 
-/// That a pin does not lie in a directory.
+/// That a pin does not lie in a directory, nor, of a log on several paths, on one of these.
 ///
 /// # Errors
 /// `Refused` where it does.
 pub(crate) fn refuse_inside(store: &dyn Store, path: &Path) -> Result<()> {
-    match is_inside(store, path) {
-        false => Ok(()),
-        true => Err(Error::new(
+    let refused = |name: String| {
+        Error::new(
             ErrorKind::Refused,
             format!(
-                "{}, the pin, lies in {}, with which it would be put back: keep it on another disk or host",
-                path.display(),
-                store.describe("")
+                "{}, the pin, lies in {name}, with which it would be put back: keep it on another disk or host",
+                path.display()
             ),
-        )),
+        )
+    };
+    if is_inside(store, path) {
+        return Err(refused(store.describe("")));
     }
+    let on_paths = store.paths().map_or_else(Vec::new, Paths::all);
+    let inside = on_paths.iter().find(|on_path| is_inside(&***on_path, path));
+    inside.map_or(Ok(()), |on_path| Err(refused(on_path.describe(""))))
 }
 
 #[expect(clippy::disallowed_methods, reason = "only paths without links tell whether one lies in the other")]

@@ -197,6 +197,26 @@ fn a_log_is_not_pinned_where_it_would_be_put_back_with_its_pin() {
 }
 
 #[test]
+fn a_verification_makes_no_pin_on_any_path_of_the_log() {
+    let world = World::new();
+    let (keys, backup) = (default_keys(&world.directory), world.place.path().join("backup"));
+    let paths = Configure::default().set("backup_paths", backup.to_str().unwrap()).unwrap();
+    paths.apply(&world.directory).unwrap();
+    fs::create_dir(backup.join("deep")).unwrap();
+    let ways = [(Some(&keys), vec![]), (None, vec![backup.clone()])];
+    for (keys, also) in ways {
+        for inside in [backup.join("v.pin"), backup.join("deep/v.pin"), world.directory.join("v.pin")] {
+            let log = bulla::open_log(&world.directory, keys.map(|keys| &**keys), &also).unwrap();
+            let verify = bulla::Verify::open_store(log).unwrap().key(world.key.clone()).pin(&inside);
+            let error = verify.run().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+            assert!(error.to_string().contains("with which it would be put back"), "{error}");
+            assert!(!inside.exists());
+        }
+    }
+}
+
+#[test]
 fn a_pin_that_cannot_be_written_stops_the_log_and_costs_nothing() {
     for whole_directory in [false, true] {
         let world = World::new();
