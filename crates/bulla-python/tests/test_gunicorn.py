@@ -250,9 +250,17 @@ class Gunicorn(Case):
             server.kill()
             server.wait()
         finally:
+            # The workers end, too: whoever they have not accepted would wait for them.
+            self.kill_all(server)
             load.stop()
-        self.kill_all(server)
-        bulla_audit.Log(self.path).close()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with contextlib.suppress(bulla_audit.Locked):
+                bulla_audit.Log(self.path).close()
+                break
+            # Its lock is given up with the last worker, which was forked with it.
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
         self.check(load, all_views=False)
 
     def test_the_log_of_a_service_that_is_started_anew(self) -> None:

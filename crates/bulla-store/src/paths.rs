@@ -44,9 +44,14 @@ pub trait Paths: Debug {
     /// The other paths of which it covers all frames that they took count as left.
     fn published(&self, turn: u64, checkpoint: &[u8]) -> bool;
 
-    /// Keeps the files that the checkpoint which was published last needs beside full tiles: another path that takes over is given them, and
-    /// the checkpoint, before anything else.
+    /// Keeps the files that the checkpoint which was published last needs beside full tiles: another path that takes over is given them, what
+    /// else it lacks of the tree, and the checkpoint, before anything else.
     fn keep_edge(&self, files: Vec<(String, Vec<u8>)>);
+
+    /// Keeps the same of a tree of so many frames, which is about to be signed on the path of this turn: before anything outside of the log
+    /// speaks of it, so that a path which takes over meanwhile is given it as well. Once that is published it takes the place of the
+    /// former. False where another path has taken over by now, which was not given it.
+    fn keep_next(&self, turn: u64, frames: u64, files: Vec<(String, Vec<u8>)>) -> bool;
 
     /// Whether a path of the log is lost that the writer had left, or may have: what lay there alone is gone.
     fn has_lost_one(&self) -> bool;
@@ -54,8 +59,9 @@ pub trait Paths: Debug {
     /// Whether the checkpoint that was published last lies on the path that takes what is written.
     fn has_published(&self) -> bool;
 
-    /// Gives a file that never changes to the other paths, as far as they take it: nobody waits for those that do not.
-    fn spread(&self, path: &str, content: &[u8]);
+    /// Gives files that never change, of which the checkpoint needs some that was published last, to the other paths, as far as they take
+    /// them: nobody waits for those that do not, and they are given them later.
+    fn spread(&self, files: &[(String, Vec<u8>)]);
 
     /// Looks again which path has come furthest, for whoever reads beside a writer.
     fn look_again(&self);

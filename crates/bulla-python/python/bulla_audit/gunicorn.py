@@ -20,7 +20,7 @@ acknowledged is in the log. The arbiter closes the log at its end, when its work
 An arbiter that is killed (SIGKILL, the kernel short of memory) takes the log with it. What it had acknowledged is
 durable, and the next one to open the log recovers it; workers notice that their connections ended, record nothing from
 then on (a middleware that refuses what is unrecordable responds 503) and end themselves as gunicorn has them do without
-an arbiter.
+an arbiter. Until the last of them has ended, the log is locked: they were forked with its lock.
 
 **In production better have `bulla append audit --listen /run/audit/audit.sock` as a service of its own**, and only
 connect: `hooks(socket="/run/audit/audit.sock")`. Then the log stays open while the server is stopped, started anew or

@@ -24,6 +24,7 @@ use crate::erase::{ErasureKeyChange, HoldDifference, ResumedErasure};
 use crate::format::config::{self, FieldRules};
 use crate::format::options::settings;
 use crate::keys::default_keys;
+use crate::keys::files::LOCK;
 use crate::keys::places;
 use crate::keys::settings as host_settings;
 use crate::scan::checkpoint::is_live;
@@ -33,8 +34,8 @@ use crate::write::engine::{Engine, check_replicas};
 use crate::write::recover::Recovery;
 use bulla_crypto::environment::Environment;
 use bulla_proof::hash::Hash;
-use bulla_store::{Error, Result};
-use bulla_store::{FileSystem, Store};
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Lock, Store};
 pub(crate) use carry_out::remove_leftover;
 use carry_out::{change_log, lock};
 use names::{
@@ -44,6 +45,7 @@ use names::{
 use plan::Plan;
 use recipients::{Recipients, checked, no_recipients};
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -295,6 +297,7 @@ impl Configure {
         keys: Arc<dyn Store>,
         environment: &Environment,
     ) -> Result<Configured> {
+        let directory = log.clone();
         let log = log_paths::join_paths(log, Some(&keys), &[], environment)?;
         config::load_of_log(&*log)?;
         bulla_store::require_own(&*log)?;
@@ -313,7 +316,7 @@ impl Configure {
             None => {
                 let was_live = is_live(&*log)?;
                 self.make_pin(&mut plan, (&*log, &*keys), environment)?;
-                self.make_paths(&plan, (&*log, &*keys), environment)?;
+                let _paths = self.make_paths(&plan, (&*directory, &*keys), environment)?;
                 plan.change_settings(&*log, &*keys)?;
                 // It is done: what is told beside that is no reason to fail any more.
                 plan.configured.live = is_live(&*log).unwrap_or(was_live);
@@ -332,13 +335,16 @@ impl Configure {
         plan.configured.live = true;
         self.check_places(&plan, (log, &*engine.keys))?;
         self.check_replicas(&plan, (log, &*engine.keys), &engine.environment)?;
+        if self.changes(BACKUP_PATHS) {
+            // The writer has those that it locked.
+            return Err(Error::new(ErrorKind::Refused, format!("`{BACKUP_PATHS}` {PATHS_AT_WORK}")));
+        }
         plan.check_live(engine)?;
         self.check_former_keys(&plan, &engine.log)?;
         match plan.configured.log {
             Some(_) => plan.change_live(engine)?,
             None => {
                 self.make_pin(&mut plan, (log, &*engine.keys), &engine.environment)?;
-                self.make_paths(&plan, (log, &*engine.keys), &engine.environment)?;
                 plan.change_settings(log, &*engine.keys)?;
             }
         }
@@ -385,19 +391,32 @@ impl Configure {
         Ok(())
     }
 
-    /// Sees to it that what is set as a backup path is one, and that none is unset that holds frames.
+    fn changes(&self, setting: &str) -> bool {
+        self.settings.iter().any(|(name, _)| name == setting)
+    }
+
+    /// Sees to it that what is set as a backup path is one, and that none is unset that holds frames. Gives the lock that keeps writers out
+    /// until the setting is changed: one at work has the paths that it locked, and would go on on one that nobody else knows any more.
     fn make_paths(
         &self,
         plan: &Plan,
         stores: (&dyn Store, &dyn Store),
         environment: &Environment,
-    ) -> Result<()> {
-        if !self.settings.iter().any(|(name, _)| name == BACKUP_PATHS) {
-            return Ok(());
+    ) -> Result<Option<Box<dyn Lock>>> {
+        if !self.changes(BACKUP_PATHS) {
+            return Ok(None);
         }
-        let before = host_settings::load(stores.1)?;
+        let keys = stores.1;
+        let lock = keys.lock(LOCK).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                Error::new(ErrorKind::Locked, format!("`{BACKUP_PATHS}` {PATHS_AT_WORK}"))
+            }
+            _ => Error::io(format!("locking {}", keys.describe(LOCK)), error),
+        })?;
+        let before = host_settings::load(keys)?;
         let change = (before.named_backup_paths(), &plan.tuning.backup_paths[..]);
-        paths::make(change, stores, &plan.after, environment)
+        paths::make(change, stores, &plan.after, environment)?;
+        Ok(Some(lock))
     }
 
     /// The error that says that there is no such key, and which one may have been meant.
@@ -405,6 +424,9 @@ impl Configure {
         unknown_key(key)
     }
 }
+
+/// Why backup paths are not changed.
+const PATHS_AT_WORK: &str = "cannot be changed while a writer has the log open: stop it first";
 
 fn unordered() -> Error {
     Error::invalid(format!(

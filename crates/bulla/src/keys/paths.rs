@@ -1,24 +1,39 @@
-//! `paths` of the key directory: the ids of the log's paths, and which of them the writer has left.
+//! `paths` of the key directory: the ids of the log's paths, which of them the writer has left, and which are lost.
 //!
-//! A path that the writer has left holds nothing newer than the others, so a log may be gone on with where it is missing. So:
+//! A path that the writer has left holds nothing newer than the others, so a log may be gone on with where it is missing. Of a log that
+//! has lost a path frames may be gone that nobody has signed, so what lies beyond them is no sign that somebody took them away. So:
 //!
 //! Invariants:
 //! - a path is noted as left only once nothing is committed on it any more;
-//! - it is used again only once it is noted, durably, as one that is not left.
+//! - it is used again only once it is noted, durably, as one that is not left;
+//! - it is noted as lost only where somebody has said that it is no path of the log any more, and it was not there to be looked at.
 
 use crate::format::path::PathId;
 use crate::keys::files;
 use bulla_store::{Error, Result, Store};
 
 /// The longest file that is read, in bytes.
-const LIMIT: u64 = 1 << 16;
+const LIMIT: u64 = 1 << 17;
+/// So many lost paths are remembered, those that were lost last. One of them tells what all do.
+pub(crate) const MOST_LOST: usize = 8;
 const FIRST_LINE: &str = "bulla paths v1\n";
+
+/// What became of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It may hold what no other path has.
+    Kept,
+    /// The writer has left it.
+    Left,
+    /// It is lost for good, with whatever lay there alone, and is none of the log's paths any more.
+    Lost,
+}
 
 /// A path as the key directory remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KnownPath {
     pub(crate) id: PathId,
-    pub(crate) left: bool,
+    pub(crate) fate: Fate,
     /// Where it lay last, for people.
     pub(crate) place: String,
 }
@@ -44,9 +59,13 @@ pub(crate) fn save(keys: &dyn Store, known: &[KnownPath]) -> Result<()> {
 
 fn text(known: &[KnownPath]) -> String {
     let line = |path: &KnownPath| {
-        let state = if path.left { "left" } else { "kept" };
+        let fate = match path.fate {
+            Fate::Kept => "kept",
+            Fate::Left => "left",
+            Fate::Lost => "lost",
+        };
         // A place is for people: a line end in it is none.
-        format!("{} {state} {}\n", path.id, path.place.replace(['\n', '\r'], "?"))
+        format!("{} {fate} {}\n", path.id, path.place.replace(['\n', '\r'], "?"))
     };
     FIRST_LINE.to_owned() + &known.iter().map(line).collect::<String>()
 }
@@ -56,12 +75,13 @@ fn parse(bytes: &[u8]) -> Option<Vec<KnownPath>> {
     let line = |line: &str| {
         let mut words = line.strip_suffix('\n')?.splitn(3, ' ');
         let id = PathId::parse(words.next()?)?;
-        let left = match words.next()? {
-            "left" => true,
-            "kept" => false,
+        let fate = match words.next()? {
+            "kept" => Fate::Kept,
+            "left" => Fate::Left,
+            "lost" => Fate::Lost,
             _ => return None,
         };
-        Some(KnownPath { id, left, place: words.next()?.to_owned() })
+        Some(KnownPath { id, fate, place: words.next()?.to_owned() })
     };
     lines.split_inclusive('\n').map(line).collect()
 }
@@ -75,8 +95,12 @@ mod tests {
     #[test]
     fn what_is_written_down_is_read_back_or_refused_whole() {
         let path =
-            |id, left, place: &str| KnownPath { id: PathId(LogId([id; 16])), left, place: place.to_owned() };
-        let known = vec![path(1, true, "/var/log/audit"), path(2, false, "/mnt/a b")];
+            |id, fate, place: &str| KnownPath { id: PathId(LogId([id; 16])), fate, place: place.to_owned() };
+        let known = vec![
+            path(1, Fate::Left, "/var/log/audit"),
+            path(2, Fate::Kept, "/mnt/a b"),
+            path(4, Fate::Lost, "/mnt/a b"),
+        ];
         let keys = Memory::new();
         assert_eq!(load(&keys).unwrap(), []);
         save(&keys, &known).unwrap();
@@ -87,7 +111,7 @@ mod tests {
             let whole = at >= FIRST_LINE.len() && text.as_bytes()[at - 1] == b'\n';
             assert_eq!(parse(&text.as_bytes()[..at]).is_some(), whole, "{at} bytes");
         }
-        save(&keys, &[path(3, false, "/mnt/a\nb")]).unwrap();
-        assert_eq!(load(&keys).unwrap(), [path(3, false, "/mnt/a?b")]);
+        save(&keys, &[path(3, Fate::Kept, "/mnt/a\nb")]).unwrap();
+        assert_eq!(load(&keys).unwrap(), [path(3, Fate::Kept, "/mnt/a?b")]);
     }
 }

@@ -244,17 +244,3 @@ impl Beside {
         Ok(held)
     }
 }
-
-/// A checkpoint without the lines that name a witness of the log's policy and are not its signature.
-pub(super) fn without_false_lines(note: &[u8], config: &LogConfig) -> Vec<u8> {
-    let (Some(policy), Ok(mut parsed)) = (&config.witness_policy, SignedNote::parse(note)) else {
-        return note.to_vec();
-    };
-    let text = parsed.text;
-    let witnesses = policy.policy().witnesses();
-    parsed.signatures.retain(|line| {
-        let is_false = |key: &CosignerKey| key.is_of(line) && key.verify_signature(text, line).is_err();
-        !witnesses.iter().any(|witness| is_false(&witness.key))
-    });
-    parsed.to_string().into_bytes()
-}

@@ -21,6 +21,7 @@
 
 mod beside;
 mod destination;
+mod lines;
 mod news;
 mod passed;
 mod segments;
@@ -32,7 +33,7 @@ use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use beside::{Offered, Tree};
-use bulla_proof::checkpoint::{SignedNote, VerifierKey};
+use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, FileSystem, Lock, Result, Store};
 use bulla_text::spelling::counted;
@@ -157,11 +158,8 @@ impl Mirror {
         let Seen { text, offered, snapshot } = self.look(state.known.as_ref())?;
         let of_source = &snapshot.checkpoint;
         let (before, head) = (state.tree.head(), TreeHead { size: of_source.size, root: of_source.root });
-        if before == head
-            && let Some(known) = &mut state.known
-        {
-            let admitted = state.passed.admits(snapshot.config.digest);
-            self.take_changes(known, (snapshot.config, text), &snapshot.note, admitted)?;
+        if before == head && state.known.is_some() {
+            self.take_changes(state, (snapshot.config, text), &snapshot.note, &offered)?;
             self.take_beside(state, &offered)?;
             return Ok(state.shipped());
         }
@@ -196,7 +194,8 @@ impl Mirror {
         self.require_in_place()?;
         let published = state.known.as_ref().map(|known| (&known.note[..], before.size));
         state.beside.keep_witnessed(tree, published, &offered)?;
-        self.publish(state, (snapshot.config, text), (head, &snapshot.note))?;
+        let note = lines::joined(&[&snapshot.note], &snapshot.config);
+        self.publish(state, (snapshot.config, text), (head, note))?;
         self.take_beside(state, &offered)?;
         Ok(Shipped { advanced: true, ..state.shipped() })
     }
@@ -221,9 +220,8 @@ impl Mirror {
             }
             let digest = config.digest;
             let offered = Offered::read(&*self.source, &config)?;
-            let mut snapshot = Snapshot::trusted(self.source.clone(), config, &self.key.as_ref().into())?;
+            let snapshot = Snapshot::trusted(self.source.clone(), config, &self.key.as_ref().into())?;
             if snapshot.config.digest == digest {
-                snapshot.note = beside::without_false_lines(&snapshot.note, &snapshot.config);
                 return Ok(Seen { text, offered, snapshot });
             }
         }
@@ -231,19 +229,26 @@ impl Mirror {
     }
 
     /// Takes up what has changed while the tree is the same: settings, or `[log]` where an event has allowed that, and signatures of
-    /// others on the checkpoint, of which none is given up again.
+    /// others on the checkpoint, of which none that holds is given up again.
     fn take_changes(
         &self,
-        known: &mut Known,
+        state: &mut State,
         (config, text): (LogConfig, Vec<u8>),
         note: &[u8],
-        admitted: bool,
+        offered: &Offered,
     ) -> Result<()> {
-        let signatures = |note: &[u8]| SignedNote::parse(note).map_or(0, |note| note.signatures.len());
-        if signatures(note) > signatures(&known.note) {
+        let head = state.tree.head();
+        let Some(known) = &mut state.known else { return Ok(()) };
+        let admitted = state.passed.admits(config.digest);
+        // Which lines count no policy says that the log has not allowed.
+        let counts = if admitted { &config } else { &known.config };
+        let joined = lines::joined(&[&known.note, note], counts);
+        if joined != known.note {
             self.require_in_place()?;
-            self.write(files::CHECKPOINT, note)?;
-            known.note = note.to_vec();
+            let tree = Tree { store: &*self.store, config: counts, head };
+            state.beside.keep_witnessed(tree, Some((&known.note, head.size)), offered)?;
+            self.write(files::CHECKPOINT, &joined)?;
+            known.note = joined;
         }
         if known.text != text && admitted {
             self.require_in_place()?;
@@ -281,7 +286,7 @@ impl Mirror {
         &self,
         state: &mut State,
         (config, text): (LogConfig, Vec<u8>),
-        (head, note): (TreeHead, &[u8]),
+        (head, note): (TreeHead, Vec<u8>),
     ) -> Result<()> {
         self.require_in_place()?;
         let is_new = state.known.is_none();
@@ -289,12 +294,12 @@ impl Mirror {
         if changes && !is_new {
             self.announce(head.size, &text)?;
         }
-        self.write(files::CHECKPOINT, note)?;
+        self.write(files::CHECKPOINT, &note)?;
         if changes {
             self.write(config::FILE, &text)?;
             arriving::take_up(&*self.store)?;
         }
-        state.known = Some(Known { config, text, note: note.to_vec() });
+        state.known = Some(Known { config, text, note });
         state.tree.published();
         Ok(())
     }

@@ -171,6 +171,11 @@ impl Checkpointer {
         self.tree.write_all().map_err(Unpublished::Log)?;
         let head = self.tree.head();
         let TreeHead { size, root } = head;
+        let (turn, path) = self.tree.path();
+        // A path that takes over once the seal state speaks of the tree has it as well: should this one be lost, it is gone on from.
+        if self.log.paths().is_some_and(|paths| !paths.keep_next(turn, size, self.edge())) {
+            return Err(Unpublished::Moved);
+        }
         let subjects = self.subjects.as_ref().map_or(Ok(0), |subjects| subjects.next_number())?;
         if let Some(subjects) = self.subjects.as_ref().filter(|_| self.follows) {
             subjects.signs(head)?;
@@ -182,19 +187,14 @@ impl Checkpointer {
         if let Some(pin) = &mut self.pin {
             pin.advance((&*self.log, self.config.own_keys()), head, &note)?;
         }
-        let (turn, path) = self.tree.path();
         if self.log.paths().is_some_and(|paths| paths.turn() != turn) {
             return Err(Unpublished::Moved);
         }
         bulla_store::replace(&*path, FILE, note.as_bytes()).map_err(|error| failed(&*path, FILE, error))?;
         self.publish_as_cose(head)?;
-        if let Some(paths) = self.log.paths() {
-            // Full tiles that the other paths lack are given to them below: a path that takes over before that has all of them written
-            // anew with the next checkpoint.
-            paths.keep_edge(self.edge());
-            if !paths.published(turn, note.as_bytes()) {
-                return Err(Unpublished::Moved);
-            }
+        // Full tiles that the other paths lack are given to them below: a path that takes over before that has them from memory.
+        if self.log.paths().is_some_and(|paths| !paths.published(turn, note.as_bytes())) {
+            return Err(Unpublished::Moved);
         }
         (self.published, self.terms) = (head, terms);
         self.ahead = None;

@@ -279,8 +279,9 @@ impl Committer {
         let back_off = self.back_off.clone();
         let mut attempts = back_off.attempts();
         let (name, is_in_place) = loop {
+            let turn = self.turn_at_work();
             let Some(segment) = &self.segment else { return Ok(()) };
-            let (name, turn) = (self.store.describe(&segment.name.path()), segment.turn);
+            let name = self.store.describe(&segment.name.path());
             let error = match segment.file.is_in_place(segment.end) {
                 Ok(is_in_place) => break (name, is_in_place),
                 Err(error) => error,
@@ -312,6 +313,7 @@ impl Committer {
         let mut attempts = back_off.attempts();
         let mut untried = self.other_paths();
         loop {
+            let turn = self.turn_at_work();
             let reason = match self.sync_segment() {
                 // Whoever had another path take over meanwhile found that this one fails.
                 Ok(()) if self.policy.durability != Durability::Os && !self.has_turn() => {
@@ -326,7 +328,6 @@ impl Committer {
                 }
                 Err((what, error)) => format!("{what}: {error}"),
             };
-            let turn = self.segment.as_ref().map_or(0, |segment| segment.turn);
             if !self.try_another_path(&mut untried, turn, &reason)
                 && !attempts.wait_for_next(&self.untaken(&reason))
             {
@@ -427,27 +428,21 @@ impl Committer {
     /// Writes the unsynced frames from index `first` on: with retries, then into a new segment; where another path takes the log, into
     /// one on that at once.
     fn write(&mut self, first: usize) -> Result<()> {
-        let turn = turn_of(&*self.store);
-        let Err(error) = self.try_write(first) else { return Ok(()) };
-        let reason = format!("writing: {error}");
-        if self.fail_over(turn, &reason) {
-            return self.abandon(reason);
-        }
         let back_off = self.back_off.clone();
         let mut attempts = back_off.attempts();
-        let mut reason = reason;
-        self.store.paths().into_iter().for_each(Paths::waits);
-        while attempts.wait_for_next(&self.untaken(&reason)) {
-            match self.try_write(first) {
-                Ok(()) => return Ok(()),
-                Err(error) => reason = format!("writing: {error}"),
-            }
+        loop {
+            let turn = self.turn_at_work();
+            let Err(error) = self.try_write(first) else { return Ok(()) };
+            let reason = format!("writing: {error}");
             // Another path may have come back meanwhile, and this one not.
             if self.fail_over(turn, &reason) {
-                break;
+                return self.abandon(reason);
+            }
+            self.store.paths().into_iter().for_each(Paths::waits);
+            if !attempts.wait_for_next(&self.untaken(&reason)) {
+                return self.abandon(reason);
             }
         }
-        self.abandon(reason)
     }
 
     fn try_write(&mut self, first: usize) -> io::Result<()> {
@@ -538,10 +533,10 @@ impl Committer {
                 count(&self.meter.abandoned, 1);
                 self.events.push(Event::Abandoned { segment, next_frame, offset, reason: reason.clone() });
             }
-            let turn = turn_of(&*self.store);
             if self.unsynced.is_empty() {
                 return Ok(());
             }
+            let turn = self.turn_at_work();
             match self.try_write(0) {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = format!("writing: {error}"),

@@ -406,12 +406,18 @@ fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealState> {
     Ok(state)
 }
 
-/// Removes the segments that a crash inside an earlier recovery left unfinished.
+/// Removes the segments that a crash inside an earlier recovery left unfinished. Of a log on several paths one may lie on another than the
+/// one in use, where it stands in nobody's way: it is removed once that one is opened on.
 fn remove_unfinished(log: &dyn Store) -> Result<()> {
     let others = segment::list(log)?.1;
     for other in others.iter().filter(|name| name.ends_with(".seg.tmp")) {
         let path = format!("{}/{other}", segment::DIRECTORY);
-        log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+        match log.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(format!("removing {}", log.describe(&path)), error));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }
@@ -427,17 +433,13 @@ impl Scan<'_> {
         };
         let mut scanned = Vec::new();
         self.next = segments.get(begin).map_or(0, |name| name.first);
-        if self.anchored() > 0 && (self.next > below || segments.is_empty()) {
-            if let (false, Some(first)) = (self.lost, segments.first()) {
-                self.next = 0;
-                return Err(self.missing(*first));
-            }
-            if self.lost {
-                // All that is signed lay on a path that is lost. The tree tells where it ends.
-                (self.next, self.next_entry) = (self.anchored(), self.entries_before(self.anchored())?);
-            }
+        if self.next > below {
+            self.next = 0;
         }
         for (index, name) in segments.iter().enumerate().skip(begin) {
+            if name.first != self.next {
+                self.pass_lost(&mut scanned)?;
+            }
             if name.first != self.next {
                 let is_signed = self.next < self.state.chain.next_frame().max(self.checkpoint.size);
                 if !self.lost || is_signed || name.first < self.next {
@@ -449,7 +451,18 @@ impl Scan<'_> {
             let limit = segments.get(index + 1).map(|next| next.first);
             scanned.push(self.segment(*name, limit, below)?);
         }
+        self.pass_lost(&mut scanned)?;
         Ok(scanned)
+    }
+
+    /// Of a log that has lost a path, goes on behind all that is signed where the last of that lay on it: the tree tells where it ends. What
+    /// was `scanned` before it is no place to go on at.
+    fn pass_lost(&mut self, scanned: &mut Vec<Scanned>) -> Result<()> {
+        if self.lost && self.next < self.anchored() {
+            scanned.clear();
+            (self.next, self.next_entry) = (self.anchored(), self.entries_before(self.anchored())?);
+        }
+        Ok(())
     }
 
     /// How many entries come before a frame, as the tree says.

@@ -162,8 +162,8 @@ impl TreeFiles {
     /// removes partial ones whose full one it covers. One that cannot be removed harms nobody.
     pub(crate) fn published(&mut self) {
         let covered = self.full.drain(..std::mem::take(&mut self.written)).collect::<Vec<_>>();
-        if let Some(paths) = self.log.paths() {
-            covered.iter().for_each(|(path, content)| paths.spread(path, content));
+        if let Some(paths) = self.log.paths().filter(|_| !covered.is_empty()) {
+            paths.spread(&covered);
         }
         self.superseded.extend(covered.into_iter().map(|(path, _)| path));
         for path in self.superseded.drain(..) {

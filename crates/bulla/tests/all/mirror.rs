@@ -3,6 +3,7 @@
 
 mod beside;
 mod crash;
+mod lines;
 mod places;
 mod source;
 mod wire;

@@ -71,7 +71,7 @@ pub(crate) fn cosign(note: &str, seeds: &[u8]) -> String {
 }
 
 /// Each of them at its number behind `time`.
-fn cosign_at(note: &str, seeds: &[u8], time: u64) -> String {
+pub(crate) fn cosign_at(note: &str, seeds: &[u8], time: u64) -> String {
     let mut note = note.to_owned();
     for seed in seeds {
         let (secret, key) = witness(*seed);

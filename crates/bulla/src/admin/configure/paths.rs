@@ -4,8 +4,8 @@ use crate::format::config::LogConfig;
 use crate::format::files;
 use crate::format::path::{self, PathId};
 use crate::format::segment;
-use crate::keys::paths::{self as known, KnownPath};
-use crate::scan::paths::open_path;
+use crate::keys::paths::{self as known, Fate, KnownPath};
+use crate::scan::paths::{is_same_place, open_path};
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -17,7 +17,8 @@ use std::sync::Arc;
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// Makes the paths of `after` that are none yet, and has the key directory know them; those of `before` that are not among them it
-/// lets go of.
+/// lets go of. One that it knows and that is not there any more is lost: what lay there alone is missing in the log, and who opens it has to
+/// know why. `log` is the log's own directory.
 ///
 /// # Errors
 /// `Refused` where a directory is not empty, or is a path of another log; where two are
@@ -28,16 +29,17 @@ pub(super) fn make(
     config: &LogConfig,
     environment: &Environment,
 ) -> Result<()> {
+    let mut let_go = Vec::new();
     for path in before.iter().filter(|path| !after.contains(path)) {
         let store = open_path(path, environment);
         // The log's own directory by now: it is not let go of.
-        let directories = store.directory().zip(log.directory());
-        if directories.is_some_and(|(path, log)| path.is_same_directory(log).unwrap_or(false)) {
+        if is_same_place(&*store, log) {
             continue;
         }
         // One that is not there any more cannot be looked at.
-        let is_path = path::read(&*store, config.id).is_ok_and(|id| id.is_some());
-        if is_path && !segment::list(&*store)?.0.is_empty() {
+        let Ok(Some(id)) = path::read(&*store, config.id) else { continue };
+        let_go.push(id);
+        if !segment::list(&*store)?.0.is_empty() {
             return Err(refused(
                 path,
                 "holds frames of the log, of which no other path has a copy: copy all that is in it into a directory that stays, \
@@ -57,14 +59,36 @@ pub(super) fn make(
         stores.push((store, format!("{}, another backup path", path.display())));
     }
     tell_shared_disks(log, &stores, environment);
+    let own = path::read(log, config.id)
+        .map_err(|why| Error::unavailable(format!("{}: {why}", log.describe(""))))?;
+    let own = own.unwrap_or(PathId::first_of(config.id));
     let remembered = known::load(keys)?;
-    let first = remembered.iter().find(|known| known.id == PathId::first_of(config.id));
-    let of = |(id, path): (PathId, &PathBuf)| {
-        let left = remembered.iter().any(|known| known.id == id && known.left);
-        KnownPath { id, left, place: path.display().to_string() }
-    };
-    let all = first.cloned().into_iter().chain(made.into_iter().map(of)).collect::<Vec<_>>();
+    let all = known_from_now_on(&remembered, own, &made, &let_go);
     if all == remembered { Ok(()) } else { known::save(keys, &all) }
+}
+
+/// What the key directory is to remember of a log whose own directory is the path `own`, and whose others are `made`.
+fn known_from_now_on(
+    remembered: &[KnownPath],
+    own: PathId,
+    made: &[(PathId, &PathBuf)],
+    let_go: &[PathId],
+) -> Vec<KnownPath> {
+    let of = |(id, path): &(PathId, &PathBuf)| {
+        let is_left = |known: &KnownPath| known.id == *id && known.fate == Fate::Left;
+        let fate = if remembered.iter().any(is_left) { Fate::Left } else { Fate::Kept };
+        KnownPath { id: *id, fate, place: path.display().to_string() }
+    };
+    let is_gone = |known: &&KnownPath| {
+        known.id != own && made.iter().all(|(id, _)| *id != known.id) && !let_go.contains(&known.id)
+    };
+    let mut lost = remembered.iter().filter(is_gone).collect::<Vec<_>>();
+    // Those that were lost before come first, and are forgotten first.
+    lost.sort_by_key(|known| known.fate != Fate::Lost);
+    let lost = lost.split_off(lost.len().saturating_sub(known::MOST_LOST)).into_iter();
+    let lost = lost.map(|known| KnownPath { fate: Fate::Lost, ..known.clone() });
+    let own = remembered.iter().filter(|known| known.id == own).cloned();
+    own.chain(made.iter().map(of)).chain(lost).collect()
 }
 
 /// Makes a path of a directory that is empty, or not there, and gives its id; that of one which is made already.
@@ -147,4 +171,36 @@ fn require_parent(store: &dyn Store, path: &Path, environment: &Environment) -> 
 
 fn refused(path: &Path, why: &str) -> Error {
     Error::new(ErrorKind::Refused, format!("{}, a backup path, {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_stays_known_and_never_grows_without_end() {
+        let id = |id: u8| PathId(LogId([id; 16]));
+        let known = |of: u8, fate| KnownPath { id: id(of), fate, place: format!("/{of}") };
+        let (own, place) = (known(0, Fate::Kept), PathBuf::from("/disk"));
+        let mut remembered = vec![own.clone()];
+        for disk in 1..=20 {
+            remembered = known_from_now_on(&remembered, own.id, &[(id(disk), &place)], &[]);
+            let lost = (1..disk).rev().take(known::MOST_LOST).collect::<Vec<_>>().into_iter().rev();
+            let mut expected =
+                vec![own.clone(), KnownPath { place: "/disk".to_owned(), ..known(disk, Fate::Kept) }];
+            expected
+                .extend(lost.map(|disk| KnownPath { place: "/disk".to_owned(), ..known(disk, Fate::Lost) }));
+            assert_eq!(remembered, expected);
+        }
+        // One that was looked at before it was left out is not lost, and one that is found is none any more.
+        let left = known_from_now_on(&remembered, own.id, &[(id(19), &place)], &[id(20)]);
+        assert!(left.iter().all(|known| known.id != id(20)));
+        assert_eq!(
+            left.iter().filter(|known| known.id == id(19)).map(|known| known.fate).collect::<Vec<_>>(),
+            [Fate::Kept]
+        );
+        // Under the name of another path the first one is lost.
+        let moved = known_from_now_on(&remembered, id(20), &[], &[]);
+        assert!(moved.contains(&known(0, Fate::Lost)) && moved[0].id == id(20), "{moved:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::{LogPaths, OnePath, State, configuration, order};
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::{config, files};
-use crate::keys::paths::{self as known, KnownPath};
+use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Paths, Result, Store};
@@ -70,7 +70,8 @@ impl LogPaths {
                 Ok((id, _)) => (path.id, path.absent) = (Some(id), None),
                 Err(why) => {
                     let place = path.store.describe("");
-                    let remembered = known.iter().find(|known| known.place == place).map(|known| known.id);
+                    let is_expected = |known: &&KnownPath| known.place == place && known.fate != Fate::Lost;
+                    let remembered = known.iter().find(is_expected).map(|known| known.id);
                     let first = (index == 0).then_some(PathId::first_of(self.log));
                     (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why.to_string()));
                 }
@@ -154,7 +155,9 @@ fn tell_apart(paths: &mut [OnePath], known: &[KnownPath], log: LogId) {
         let Some(id) = present[index] else { continue };
         let place = &places[index];
         let twin = (0..index).find(|&other| present[other] == Some(id));
-        let expected = known.iter().find(|known| known.place == *place && known.id != id);
+        // Another one may lie where one was that is lost.
+        let expected =
+            known.iter().find(|known| known.fate != Fate::Lost && known.place == *place && known.id != id);
         let expected = expected.filter(|expected| !present.contains(&Some(expected.id)));
         let which = |id: PathId| {
             if id == PathId::first_of(log) {

@@ -21,7 +21,7 @@ mod taking;
 use crate::format::config::signed::OwnKeys;
 use crate::format::config::{self, LogConfig};
 use crate::format::path::PathId;
-use crate::keys::paths::{self as known, KnownPath};
+use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::settings;
 use bulla_crypto::environment::{Environment, Tell};
 use bulla_proof::LogKey;
@@ -29,6 +29,7 @@ use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{FileSystem, Lock, Result, Store, Switch};
+use spreading::Lacking;
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,9 @@ pub(crate) struct LogPaths {
     switching: Mutex<()>,
 }
 
+/// Names and contents of files.
+type Files = Vec<(String, Vec<u8>)>;
+
 struct State {
     /// The log's own directory, and behind it the others, in the order in which they are tried.
     paths: Vec<OnePath>,
@@ -66,8 +70,10 @@ struct State {
     /// The newest checkpoint that was published, and the newest configuration: what they are read from may be gone.
     published: Option<Vec<u8>>,
     config: Vec<u8>,
-    /// The files that the newest checkpoint needs beside full tiles.
-    edge: Vec<(String, Vec<u8>)>,
+    /// The files that the newest checkpoint needs beside full tiles which the other paths have.
+    edge: Files,
+    /// The same of the tree of so many frames that is signed next, of which the seal state may speak.
+    next: Option<(u64, Files)>,
 }
 
 /// A path of the log.
@@ -94,8 +100,8 @@ struct OnePath {
     failed: bool,
     /// What was told of it last.
     told: Option<String>,
-    /// Whether it lacks a file that the others have and never change, so that it is given no more of them.
-    lacking: bool,
+    /// When it is tried again to give it full tiles, of which it lacks some.
+    lacking: Option<Lacking>,
 }
 
 impl OnePath {
@@ -113,13 +119,13 @@ impl OnePath {
             frames: u64::MAX,
             failed: false,
             told: None,
-            lacking: false,
+            lacking: None,
         }
     }
 }
 
 /// The log's store, put together of its own directory and the paths that the key directory and `also` name; that of its directory
-/// alone where there are no others.
+/// alone where there are no others, and the key directory remembers none that is lost.
 ///
 /// # Errors
 /// `Unavailable` where the key directory's list of paths is damaged or cannot be read, and where one of `also` is not there, or is no path
@@ -131,7 +137,12 @@ pub fn join_paths(
     environment: &Environment,
 ) -> Result<Arc<dyn Store>> {
     let named = keys.map_or_else(Vec::new, |keys| settings::backup_paths(&**keys));
-    if log.paths().is_some() || named.is_empty() && also.is_empty() {
+    if log.paths().is_some() {
+        return Ok(log);
+    }
+    let known = keys.map_or_else(|| Ok(Vec::new()), |keys| known::load(&**keys))?;
+    let has_lost_one = known.iter().any(|known| known.fate == Fate::Lost);
+    if named.is_empty() && also.is_empty() && !has_lost_one {
         return Ok(log);
     }
     let mut stores = vec![log.clone()];
@@ -142,7 +153,6 @@ pub fn join_paths(
         // Whoever asked for the log is told what is wrong with it.
         return Ok(log);
     };
-    let known = keys.map_or_else(|| Ok(Vec::new()), |keys| known::load(&**keys))?;
     let state = State {
         paths: stores.into_iter().map(OnePath::new).collect(),
         current: 0,
@@ -155,6 +165,7 @@ pub fn join_paths(
         published: None,
         config: text,
         edge: Vec::new(),
+        next: None,
     };
     let paths = LogPaths {
         log: config.id,
@@ -182,7 +193,7 @@ fn add_places(stores: &mut Vec<Arc<dyn Store>>, places: &[PathBuf], environment:
 }
 
 /// Whether two stores are one directory: what lies in it does not tell, since that can be copied.
-fn is_same_place(one: &dyn Store, other: &dyn Store) -> bool {
+pub(crate) fn is_same_place(one: &dyn Store, other: &dyn Store) -> bool {
     let same =
         one.directory().zip(other.directory()).and_then(|(one, other)| one.is_same_directory(other).ok());
     same.unwrap_or_else(|| one.describe("") == other.describe(""))

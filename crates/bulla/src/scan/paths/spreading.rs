@@ -1,83 +1,225 @@
 //! The tree on every path: full tiles and bundles, which never change, are given to the paths that are not in use as well, so that
 //! what is lost with one of them is known to the frame.
+//!
+//! A path that was not given some, because it failed or was not there, lacks them: it is given them once it takes what is written, when the
+//! log is opened, and meanwhile it is tried again with the checkpoints that have new ones, each time after twice as many. What no path
+//! gives back by then it goes on without.
 
-use super::LogPaths;
-use bulla_proof::tile::{self, FULL_WIDTH, TileId};
+use super::{LogPaths, OnePath, State};
+use crate::format::files;
+use crate::scan::checkpoint::read_note;
+use bulla_proof::tile::{self, FULL_WIDTH};
 use bulla_store::{Store, path};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
 /// The longest tile or bundle that is read, in bytes.
 const LIMIT: u64 = 1 << 20;
+/// So many checkpoints with new full tiles are passed over at most, before a path that lacks some is tried again.
+const MOST_PASSED: u32 = 64;
 
-impl LogPaths {
-    /// The paths that are there and are not in use.
-    fn idle(&self) -> Vec<(usize, Arc<dyn Store>)> {
-        let state = self.state();
-        let idle = state.paths.iter().enumerate().filter(|(index, path)| {
-            *index != state.current
-                && path.absent.is_none()
-                && path.lock.is_some()
-                && !path.failed
-                && !path.lacking
-        });
-        idle.map(|(index, path)| (index, path.store.clone())).collect()
+/// When a path is tried again that lacks full tiles.
+pub(super) struct Lacking {
+    /// With which of the checkpoints to come that have new ones.
+    due: u32,
+    /// With which after that, where it fails then.
+    next: u32,
+}
+
+impl Lacking {
+    /// It is tried with the next one.
+    pub(super) fn at_once() -> Self {
+        Lacking { due: 1, next: 1 }
     }
 
-    /// Gives a file to the paths that are not in use.
-    pub(super) fn spread_file(&self, name: &str, content: &[u8]) {
-        for (index, store) in self.idle() {
-            if let Err(error) = write(&*store, name, content) {
-                self.lacks(index, &*store, &error);
-            }
-        }
-    }
-
-    /// Gives the paths that are not in use what they lack of what the log has signed.
-    pub(super) fn spread_what_is_missing(&self) {
-        let Some(size) = ({ self.state().paths[self.state().current].head }).map(|head| head.size) else {
-            return;
-        };
-        for (index, store) in self.idle() {
-            if let Err(error) = self.fill_up(&*store, size) {
-                self.lacks(index, &*store, &error);
-            }
-        }
-    }
-
-    fn fill_up(&self, store: &dyn Store, size: u64) -> io::Result<()> {
-        for level in 0..8 {
-            let full = (size >> (8 * u32::from(level))) / u64::from(FULL_WIDTH);
-            let of = |index| {
-                let hashes = TileId { level, index, width: FULL_WIDTH }.path();
-                let entries = (level == 0).then(|| tile::entries_path(index, FULL_WIDTH));
-                std::iter::once(hashes).chain(entries)
-            };
-            // They are given in this order, so that before one that is there none is missing.
-            let lacks = |index: &u64| of(*index).any(|name| store.open(&name).is_err());
-            let first = (0..full).rev().take_while(lacks).last().unwrap_or(full);
-            for name in (first..full).flat_map(of) {
-                let content = bulla_store::read_small(self, &name, LIMIT);
-                let content = content.map_err(|error| io::Error::other(error.to_string()))?;
-                write(store, &name, &content)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Says that a path lacks something, and gives it no more: what is given to it stays without gaps.
-    fn lacks(&self, index: usize, store: &dyn Store, error: &io::Error) {
-        self.change().paths[index].lacking = true;
-        let place = store.describe("");
-        self.tell(
-            index,
-            format!("{place} is not given the log's tree any more, until the log is opened again: {error}"),
-        );
+    /// That it failed.
+    fn failed(&mut self) {
+        self.due = self.next;
+        self.next = MOST_PASSED.min(self.next * 2);
     }
 }
 
+/// What a path is to be given.
+enum Given {
+    Nothing,
+    /// What is new.
+    New,
+    /// All that it lacks.
+    All,
+}
+
+impl LogPaths {
+    /// Gives the other paths files that never change, which a checkpoint has that is published by now; and those that lack others what they
+    /// lack, where it is time.
+    pub(super) fn spread_files(&self, files: &[(String, Vec<u8>)]) {
+        let Some(size) = self.published_frames() else { return };
+        for (index, store) in self.writable() {
+            let given = match self.given(index) {
+                Given::Nothing => continue,
+                Given::New => {
+                    files.iter().try_for_each(|(name, content)| write(&*store, name, content)).map(|()| None)
+                }
+                Given::All => self.fill_up(&*store, size),
+            };
+            self.was_given(index, given);
+        }
+    }
+
+    /// Gives each path what it lacks of what the log has signed.
+    pub(super) fn spread_what_is_missing(&self) {
+        let Some(size) = self.published_frames() else { return };
+        for (index, store) in self.writable() {
+            let given = self.fill_up(&*store, size);
+            self.was_given(index, given);
+        }
+    }
+
+    /// Gives a path that is about to take what is written all of the tree that was signed last, and the checkpoint over it: should the path
+    /// before be lost for good, the log has something signed to go on from. An older checkpoint that is there is replaced; what it needs
+    /// stays. So is the edge of the tree given of which the seal state may speak by now. Returns why it lacks something, where no path gives
+    /// that back.
+    ///
+    /// # Errors
+    /// Where the path does not take it.
+    pub(super) fn hand_over(&self, store: &dyn Store) -> io::Result<Option<io::Error>> {
+        let (published, edge, next) = {
+            let State { published, edge, next, .. } = &*self.state();
+            (published.clone(), edge.clone(), next.as_ref().map(|(_, files)| files.clone()))
+        };
+        for (name, content) in next.iter().flatten() {
+            write(store, name, content)?;
+        }
+        let Some((head, note)) = published.and_then(|note| Some((self.head(&note)?, note))) else {
+            return Ok(None);
+        };
+        for (name, content) in &edge {
+            write(store, name, content)?;
+        }
+        let lacking = self.fill_up(store, head.size)?;
+        if read_note(store).is_ok_and(|found| found.as_ref() == Some(&note)) {
+            return Ok(lacking);
+        }
+        if edge.is_empty() {
+            // Nobody has it in memory while the log is being opened.
+            for name in edge_names(head.size) {
+                let Ok(content) = bulla_store::read_small(self, &name, LIMIT) else { return Ok(lacking) };
+                write(store, &name, &content)?;
+            }
+        }
+        bulla_store::replace(store, files::CHECKPOINT, &note)?;
+        Ok(lacking)
+    }
+
+    /// How many frames the checkpoint covers that was published last.
+    fn published_frames(&self) -> Option<u64> {
+        let published = self.state().published.clone();
+        published.and_then(|note| self.head(&note)).map(|head| head.size)
+    }
+
+    /// The paths that are there and are locked, in their places.
+    fn writable(&self) -> Vec<(usize, Arc<dyn Store>)> {
+        let state = self.state();
+        let locked = |(index, path): (usize, &OnePath)| {
+            let lock = path.lock.clone().filter(|_| path.absent.is_none())?;
+            Some((index, path.store.clone(), lock))
+        };
+        let locked = state.paths.iter().enumerate().filter_map(locked).collect::<Vec<_>>();
+        drop(state);
+        let writable = locked.into_iter().filter(|(_, _, lock)| lock.is_in_place().unwrap_or(false));
+        writable.map(|(index, store, _)| (index, store)).collect()
+    }
+
+    /// What a path is to be given with a checkpoint that has new full tiles.
+    fn given(&self, index: usize) -> Given {
+        let mut state = self.change();
+        let is_in_use = index == state.current;
+        match &mut state.paths[index].lacking {
+            None if is_in_use => Given::Nothing,
+            None => Given::New,
+            Some(lacking) => {
+                lacking.due = lacking.due.saturating_sub(1);
+                if lacking.due == 0 { Given::All } else { Given::Nothing }
+            }
+        }
+    }
+
+    /// Takes in what came of giving a path what it lacks.
+    fn was_given(&self, index: usize, given: io::Result<Option<io::Error>>) {
+        match given {
+            Ok(None) => self.change().paths[index].lacking = None,
+            Ok(Some(error)) | Err(error) => self.lacks(index, &error),
+        }
+    }
+
+    /// Says that a path lacks something.
+    pub(super) fn lacks(&self, index: usize, error: &io::Error) {
+        let place = {
+            let path = &mut self.change().paths[index];
+            path.lacking.get_or_insert_with(Lacking::at_once).failed();
+            path.store.describe("")
+        };
+        self.tell(
+            index,
+            format!("{place} lacks a part of the log's tree, and is given it when that is possible: {error}"),
+        );
+    }
+
+    /// Gives a path the full tiles and bundles of a tree that it lacks. Returns why it still lacks some, where no path gives those back.
+    ///
+    /// # Errors
+    /// Where the path does not take them.
+    fn fill_up(&self, store: &dyn Store, size: u64) -> io::Result<Option<io::Error>> {
+        let mut unread = None;
+        for name in lacking(store, size)? {
+            match bulla_store::read_small(self, &name, LIMIT) {
+                Ok(content) => write(store, &name, &content)?,
+                Err(error) => unread = unread.or(Some(io::Error::other(error.to_string()))),
+            }
+        }
+        Ok(unread)
+    }
+}
+
+/// The full tiles and bundles of a tree that are not there. Those that are there are so for good: a name that a failed sync left may not be.
+fn lacking(store: &dyn Store, size: u64) -> io::Result<Vec<String>> {
+    let bundles = (0..size / u64::from(FULL_WIDTH)).map(|index| tile::entries_path(index, FULL_WIDTH));
+    let names = tile::full_tiles_between(0, size).map(|id| id.path()).chain(bundles);
+    let (mut directory, mut there) = (String::new(), BTreeSet::new());
+    let mut lacking = Vec::new();
+    for name in names {
+        let above = path::parent(&name);
+        if above != directory {
+            let items = match store.list(above) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                Err(error) => return Err(error),
+                Ok(items) => {
+                    store.sync_directory(above)?;
+                    items
+                }
+            };
+            there = items.into_iter().filter(|item| !item.directory).map(|item| item.name).collect();
+            above.clone_into(&mut directory);
+        }
+        if !there.contains(&name[above.len() + 1..]) {
+            lacking.push(name);
+        }
+    }
+    Ok(lacking)
+}
+
+/// The files beside full tiles and bundles that a checkpoint over a tree needs.
+fn edge_names(size: u64) -> Vec<String> {
+    let mut names = tile::tiles_for(size).iter().map(|id| id.path()).collect::<Vec<_>>();
+    let width = tile::partial_width(size);
+    if width > 0 {
+        names.push(tile::entries_path(size / u64::from(FULL_WIDTH), width));
+    }
+    names
+}
+
 /// Writes a file durably, with the directories above it.
-pub(super) fn write(store: &dyn Store, name: &str, content: &[u8]) -> io::Result<()> {
+fn write(store: &dyn Store, name: &str, content: &[u8]) -> io::Result<()> {
     let directory = path::parent(name);
     if store.list(directory).is_err() {
         store.create_directory(directory)?;

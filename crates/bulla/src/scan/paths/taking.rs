@@ -1,15 +1,17 @@
 //! Which path takes what is written: another one where one fails, and what of that the key directory notes.
 
 use super::looking::require_directories;
-use super::{LogPaths, OnePath, State};
+use super::spreading::Lacking;
+use super::{Files, LogPaths, OnePath, State};
 use crate::format::path::PathId;
 use crate::format::{config, files};
-use crate::keys::paths::{self as known, KnownPath};
+use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Lock, MissingPath, Paths, Result, Store, Switch};
 use std::fmt;
+use std::io;
 use std::sync::{Arc, PoisonError};
 
 /// A path that takes what is written from now on.
@@ -17,6 +19,8 @@ struct Taken {
     store: Arc<dyn Store>,
     lock: Arc<dyn Lock>,
     id: PathId,
+    /// Why it lacks a part of the tree.
+    lacking: Option<io::Error>,
 }
 
 /// Why a checkpoint is not taken for one of the beginning of a log.
@@ -70,11 +74,13 @@ impl LogPaths {
         };
         require_directories(&*store).map_err(|why| why.to_string())?;
         self.compare_again(&*store, note.as_deref())?;
-        self.note(|known| set(known, id, &store.describe(""), false)).map_err(|error| error.to_string())?;
-        self.prepare(&*store)
+        self.note(|known| set(known, id, &store.describe(""), Fate::Kept))
+            .map_err(|error| error.to_string())?;
+        let lacking = self
+            .prepare(&*store)
             .and_then(|()| self.hand_over(&*store))
             .map_err(|error| format!("writing to it: {error}"))?;
-        Ok(Taken { store, lock, id })
+        Ok(Taken { store, lock, id, lacking })
     }
 
     /// That the checkpoint of a path is the one that was there, or is of a beginning of this log.
@@ -132,23 +138,6 @@ impl LogPaths {
         bulla_store::replace(store, config::FILE, &text)
     }
 
-    /// Gives a path the checkpoint that was published last, with what that needs of the tree beside full tiles: should the path before be
-    /// lost for good, the log has something signed to go on from. An older one that is there is replaced; what it needs stays.
-    fn hand_over(&self, store: &dyn Store) -> std::io::Result<()> {
-        let (published, edge) = {
-            let state = self.state();
-            (state.published.clone(), state.edge.clone())
-        };
-        let Some(note) = published.filter(|_| !edge.is_empty()) else { return Ok(()) };
-        if read_note(store).is_ok_and(|found| found.as_ref() == Some(&note)) {
-            return Ok(());
-        }
-        for (name, content) in &edge {
-            super::spreading::write(store, name, content)?;
-        }
-        bulla_store::replace(store, files::CHECKPOINT, &note)
-    }
-
     /// Changes what the key directory remembers, durably.
     fn note(&self, change: impl FnOnce(&mut Vec<KnownPath>)) -> Result<()> {
         let mut noted = self.state().known.clone();
@@ -161,8 +150,8 @@ impl LogPaths {
 }
 
 /// Notes what became of a path.
-fn set(known: &mut Vec<KnownPath>, id: PathId, place: &str, left: bool) {
-    let path = KnownPath { id, left, place: place.to_owned() };
+fn set(known: &mut Vec<KnownPath>, id: PathId, place: &str, fate: Fate) {
+    let path = KnownPath { id, fate, place: place.to_owned() };
     match known.iter_mut().find(|known| known.id == id) {
         Some(known) => *known = path,
         None => known.push(path),
@@ -191,7 +180,9 @@ impl Paths for LogPaths {
                 return state.turn != turn;
             }
             let from = state.current;
-            state.paths[from].failed = true;
+            let path = &mut state.paths[from];
+            path.failed = true;
+            path.lacking.get_or_insert_with(Lacking::at_once);
             (from, state.paths.len())
         };
         // In a ring: else two that fail would take over from each other, and a third one that works never.
@@ -226,10 +217,13 @@ impl Paths for LogPaths {
                 ..OnePath::new(taken.store)
             };
             (state.current, state.turn) = (index, turn + 1);
+            drop(state);
+            taken.lacking.iter().for_each(|error| self.lacks(index, error));
             return true;
         }
         // It goes on trying.
-        self.change().paths[from].failed = false;
+        let path = &mut self.change().paths[from];
+        (path.failed, path.lacking) = (false, None);
         false
     }
 
@@ -292,26 +286,42 @@ impl Paths for LogPaths {
                 return false;
             }
             state.published = Some(checkpoint.to_owned());
+            if let Some((_, edge)) =
+                state.next.take_if(|(frames, _)| Some(*frames) == head.map(|head| head.size))
+            {
+                state.edge = edge;
+            }
             let (current, covered) = (state.current, head.map_or(0, |head| head.size));
             let path = &mut state.paths[current];
             (path.note, path.head) = (Some(checkpoint.to_owned()), head);
             let of = |(index, path): (usize, &OnePath)| {
-                let left = index != current;
-                let is_known = path.used && (!left || path.frames <= covered);
-                Some((path.id.filter(|_| is_known)?, path.store.describe(""), left))
+                let fate = if index == current { Fate::Kept } else { Fate::Left };
+                let is_known = path.used && (index == current || path.frames <= covered);
+                Some((path.id.filter(|_| is_known)?, path.store.describe(""), fate))
             };
             state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
         };
         // Where that cannot be written down, the log asks for a path that it could go without: the next checkpoint tries again.
         let _ = self.note(|known| {
-            paths.into_iter().for_each(|(id, place, left)| set(known, id, &place, left));
+            paths.into_iter().for_each(|(id, place, fate)| set(known, id, &place, fate));
         });
         self.committed(turn);
         true
     }
 
-    fn keep_edge(&self, files: Vec<(String, Vec<u8>)>) {
+    fn keep_edge(&self, files: Files) {
         self.change().edge = files;
+    }
+
+    fn keep_next(&self, turn: u64, frames: u64, files: Files) -> bool {
+        // A path that takes over meanwhile has been given what was kept before.
+        let _only = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.change();
+        let has_turn = state.turn == turn;
+        if has_turn {
+            state.next = Some((frames, files));
+        }
+        has_turn
     }
 
     fn has_lost_one(&self) -> bool {
@@ -326,8 +336,8 @@ impl Paths for LogPaths {
         state.published.is_some() && state.paths[state.current].note == state.published
     }
 
-    fn spread(&self, path: &str, content: &[u8]) {
-        self.spread_file(path, content);
+    fn spread(&self, files: &[(String, Vec<u8>)]) {
+        self.spread_files(files);
     }
 
     fn look_again(&self) {
@@ -344,7 +354,8 @@ impl Paths for LogPaths {
         let state = self.state();
         let missing = state.paths.iter().filter_map(|path| {
             let reason = path.absent.clone()?;
-            let left = path.id.is_some_and(|id| state.known.iter().any(|known| known.id == id && known.left));
+            let is_left = |known: &KnownPath| Some(known.id) == path.id && known.fate == Fate::Left;
+            let left = state.known.iter().any(is_left);
             Some(MissingPath {
                 place: path.store.describe(""),
                 id: path.id.map(|id| id.to_string()),
@@ -386,9 +397,16 @@ impl Paths for LogPaths {
         if let Some(MissingPath { place, reason, .. }) =
             self.missing().into_iter().find(|missing| !missing.left)
         {
+            let way_out = match place == self.first.describe("") {
+                true => {
+                    "go on under the name of another path: `bulla config PATH --keys KEYS set backup_paths PATHS` names the others that \
+                     are left (`unset backup_paths`, where none is)"
+                }
+                false => "`bulla config DIR set backup_paths PATHS` names those that are left",
+            };
             return Err(Error::unavailable(format!(
                 "{place} is a path of the log, and is missing: {reason}. Without it a shorter log could be gone on with: bring it, or \
-                 mount it; where it is lost for good, `bulla config DIR set backup_paths PATHS` names those that are left"
+                 mount it; where it is lost for good, {way_out}"
             )));
         }
         if let Some((place, why)) = self.unlike().into_iter().next() {

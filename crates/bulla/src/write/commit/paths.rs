@@ -27,6 +27,12 @@ impl Committer {
         }
     }
 
+    /// The turn in which something is written: that of the segment, or of the path on which a new one would be begun. It is asked for before
+    /// the attempt: where that fails, it is the path of this turn that failed, whichever one has taken over by then.
+    pub(super) fn turn_at_work(&self) -> u64 {
+        self.segment.as_ref().map_or_else(|| turn_of(&*self.store), |segment| segment.turn)
+    }
+
     /// Whether the path that the segment lies on takes what is written.
     pub(super) fn has_turn(&self) -> bool {
         self.segment.as_ref().is_none_or(|segment| segment.turn == turn_of(&*self.store))

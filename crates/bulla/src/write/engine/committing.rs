@@ -195,12 +195,21 @@ pub(crate) struct Committing {
     unsynced: Option<Steady>,
     /// Frames that were committed and hold something of sources, as far as no sync has covered them.
     sourced: VecDeque<SourcedFrame>,
+    /// The first frame that an epoch may have which has not been committed yet, and before which nothing is acknowledged.
+    awaits_epoch: Option<u64>,
 }
 
 impl Committing {
     pub(super) fn new(committer: Committer) -> Self {
         let (committed, synced) = (Reached::default(), Reached::default());
-        Committing { committer, committed, synced, unsynced: None, sourced: VecDeque::new() }
+        Committing {
+            committer,
+            committed,
+            synced,
+            unsynced: None,
+            sourced: VecDeque::new(),
+            awaits_epoch: None,
+        }
     }
 }
 
@@ -246,6 +255,8 @@ impl Engine {
         let since = staged().map(|staged| staged.since).min();
         let first = group.first().map_or(0, |sealed| sealed.frame.commitment.frame);
         let end = group.last().map_or(0, |sealed| sealed.frame.commitment.frame + 1);
+        let begins_epoch = |sealed: &&SealedFrame| sealed.frame.commitment.kind == FrameKind::Epoch;
+        let epoch = group.first().filter(begins_epoch).map(|_| first);
         let (before, after) = (committing.committed, committing.committed.with(&group));
         let frames = group.into_iter().map(|SealedFrame { frame, staged }| {
             let sources = staged.map_or_else(Vec::new, |staged| staged.sources);
@@ -266,11 +277,11 @@ impl Engine {
             synced if synced >= first => (committing.synced, committing.unsynced) = (before, since),
             _ => committing.unsynced = committing.unsynced.into_iter().chain(since).min(),
         }
-        let moved = self.hold_acknowledgements(committing);
+        let held = self.hold_acknowledgements(committing, epoch);
         self.deliver(committing);
         self.pass_sources_on(committing);
         self.progress.synced(committing.synced.entries, committing.unsynced);
-        if moved || committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
+        if held || committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
             // Somebody may have asked for a checkpoint while none could cover what they had in mind, before the event of an
             // abandoned segment was durable.
             self.request_checkpoint();
@@ -305,9 +316,7 @@ impl Engine {
         if synced.is_ok() {
             (committing.synced, committing.unsynced) = (committing.committed, None);
         }
-        if self.hold_acknowledgements(committing) {
-            self.checkpoints.request();
-        }
+        self.hold_acknowledgements(committing, None);
         self.deliver(committing);
         self.pass_sources_on(committing);
         self.progress.synced(committing.synced.entries, committing.unsynced);
@@ -324,13 +333,27 @@ impl Engine {
         Ok(committing.committer.withholds())
     }
 
-    /// Where another path has taken over, nothing that lies there is acknowledged before a checkpoint there covers what lies before it: should
-    /// the path before be lost, frames that nobody has signed are lost with it, and then nothing that comes after them can be gone on with.
-    /// Returns whether one has.
-    fn hold_acknowledgements(&self, committing: &mut Committing) -> bool {
-        let moved = committing.committer.take_moved().filter(|_| self.tuning.durability != Durability::Os);
-        moved.iter().for_each(|frames| self.progress.hold_until(*frames));
-        moved.is_some()
+    /// Where another path has taken over, nothing that lies there is acknowledged before a checkpoint there covers the first epoch that does,
+    /// and all before it: should the path before be lost, frames that nobody has signed and the key of the epoch at work are lost with it, and
+    /// then nothing that comes after them can be gone on with. `epoch` was committed just now. Returns whether it is the one that this waits
+    /// for.
+    fn hold_acknowledgements(&self, committing: &mut Committing, epoch: Option<u64>) -> bool {
+        if let Some(first) = committing.committer.take_moved() {
+            self.await_epoch(committing, first);
+        }
+        let epoch = epoch.filter(|epoch| committing.awaits_epoch.is_some_and(|first| first <= *epoch));
+        let Some(epoch) = epoch else { return false };
+        committing.awaits_epoch = None;
+        self.progress.hold_until(epoch + 1);
+        true
+    }
+
+    /// Has nothing be acknowledged before a checkpoint covers an epoch that begins in this frame or behind it.
+    pub(super) fn await_epoch(&self, committing: &mut Committing, first: u64) {
+        if self.tuning.durability != Durability::Os {
+            committing.awaits_epoch = Some(first);
+            self.progress.hold_until(u64::MAX);
+        }
     }
 
     /// Has what frames hold of sources known, as far as a sync has covered them.

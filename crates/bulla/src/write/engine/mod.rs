@@ -262,6 +262,13 @@ impl Engine {
         if let Some((note, untold)) = untold {
             engine.take_note_up(note, untold);
         }
+        if engine.log.paths().is_some_and(|paths| paths.others() > 0) {
+            // The last epoch may lie on another path than the one in use.
+            engine.at_rest(|stages| {
+                engine.await_epoch(&mut stages.committing, next_frame);
+                Ok(())
+            })?;
+        }
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.step_commit()?;

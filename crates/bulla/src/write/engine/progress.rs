@@ -69,9 +69,8 @@ struct State {
     entries: EntryCounts,
     /// No entry that was committed and that no sync has covered is older; `None` where there is none.
     unsynced: Option<Steady>,
-    /// Nothing that was not acknowledged yet is before a checkpoint covers so many frames; and what is to be then.
-    floor: u64,
-    held: Option<Held>,
+    /// What is not acknowledged before a checkpoint is published that covers so many frames.
+    held: Option<(u64, Held)>,
     /// How many frames were committed.
     committed: u64,
     /// The tree that the published checkpoint covers.
@@ -135,7 +134,6 @@ impl Progress {
             checkpointed: 0,
             entries: EntryCounts::default(),
             unsynced: None,
-            floor: 0,
             held: None,
             committed: 0,
             published,
@@ -164,19 +162,17 @@ impl Progress {
     /// All slices up to `position` are as durable as the mode makes them.
     pub(super) fn durable(&self, position: StagedPosition) {
         self.change(|state| match &mut state.held {
-            Some(held) => held.durable = held.durable.max(position),
+            Some((_, held)) => held.durable = held.durable.max(position),
             None => state.durable = state.durable.max(position),
         });
         self.tell_waiting();
     }
 
-    /// Has nothing more be acknowledged before a published checkpoint covers so many frames.
+    /// Has nothing more be acknowledged before a checkpoint is published that covers so many frames, more than are committed by now.
     pub(super) fn hold_until(&self, frames: u64) {
         let mut state = self.state.lock();
-        state.floor = state.floor.max(frames);
-        if state.published.size < state.floor && state.held.is_none() {
-            state.held = Some(Held { durable: state.durable, entries: state.entries });
-        }
+        let held = Held { durable: state.durable, entries: state.entries };
+        state.held.get_or_insert((frames, held)).0 = frames;
     }
 
     /// A sync has covered these entries. Of those that were committed and that none has covered none is older than `unsynced`.
@@ -184,7 +180,7 @@ impl Progress {
         let before = {
             let mut state = self.state.lock();
             state.unsynced = unsynced;
-            if let Some(held) = &mut state.held {
+            if let Some((_, held)) = &mut state.held {
                 held.entries = entries;
                 return;
             }
@@ -243,7 +239,7 @@ impl Progress {
             state.checkpointed = state.checkpointed.max(position);
             state.published = head;
             state.terms = terms;
-            if let Some(held) = state.held.take_if(|_| head.size >= state.floor) {
+            if let Some((_, held)) = state.held.take_if(|(frames, _)| head.size >= *frames) {
                 state.durable = state.durable.max(held.durable);
                 told = Some((std::mem::replace(&mut state.entries, held.entries), held.entries));
             }

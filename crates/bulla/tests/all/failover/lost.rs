@@ -1,35 +1,51 @@
-//! A crash between the switch to another path and the first checkpoint there, while the path before is lost for good: what was signed, and
-//! whatever was acknowledged since the switch, is gone on from.
+//! A disk that is lost for good, with frames on it that nobody had signed: what was signed, and whatever was acknowledged on another path
+//! since, is gone on from.
 
 use super::world::World;
 use crate::helpers::one_in;
-use bulla::{ErrorKind, FindingKind, Severity, Step};
+use bulla::{ErrorKind, Finding, FindingKind, Log, Severity, Step};
 use bulla_testkit::fault::Fault;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A life in which the first path fails while frames lie there that nobody has signed. `acknowledged` is how many entries, from the first
-/// on, were by then, and `on_backup` whether some of them lie on the second path alone.
-fn live(world: &World, fault: Fault, prefix: &Arc<AtomicU64>, unsigned: bool) -> bulla::Result<()> {
-    let log = world.open_stepped()?;
-    let told = prefix.clone();
+/// What fails of the first path, and when.
+#[derive(Clone, Copy, Debug)]
+enum Failing {
+    /// All that is written there, this way; with frames there that nobody has signed, or without.
+    Path(Fault, bool),
+    /// Its checkpoint, once the seal state speaks of the tree.
+    Checkpoint,
+    /// All that is written there, once the log is opened again.
+    Opening,
+}
+
+/// A life in which the first path fails. `acknowledged` is how many entries, from the first on, were by then.
+fn live(world: &World, failing: Failing, acknowledged: &Arc<AtomicU64>) -> bulla::Result<()> {
+    let mut log = world.open_stepped()?;
+    let told = acknowledged.clone();
     log.when_durable(move |entries| told.store(entries, Ordering::Relaxed));
     world.try_append_stepped(&log, 0..4)?;
-    let commit = |number: u64| {
-        let mut producer = log.producer()?;
-        producer.append(&bulla::Entry::new("read", &number.to_string()).payload(&[7; 100]))?;
-        let _ = producer.flush()?;
-        while log.step(Step::Seal)? {}
-        log.step(Step::Commit)
-    };
-    if unsigned {
-        // Durable, acknowledged, and in no checkpoint.
-        commit(4)?;
+    match failing {
+        Failing::Path(fault, unsigned) => {
+            if unsigned {
+                world.commit_stepped(&log, 4)?;
+            }
+            world.machine.fail_below("audit", fault);
+        }
+        Failing::Checkpoint => {
+            world.commit_stepped(&log, 4)?;
+            world.machine.fail_below("audit/checkpoint.tmp", Fault::WriteFails);
+            log.step(Step::Checkpoint)?;
+        }
+        Failing::Opening => {
+            world.commit_stepped(&log, 4)?;
+            drop(log);
+            world.machine.fail_below("audit", Fault::SyncFails);
+            log = world.open_stepped()?;
+        }
     }
-    world.machine.fail_below("audit", fault);
-    for number in 5..8 {
-        commit(number)?;
-    }
+    (5..8).try_for_each(|number| world.commit_stepped(&log, number))?;
     while log.step(Step::Seal)? {
         log.step(Step::Commit)?;
     }
@@ -38,56 +54,181 @@ fn live(world: &World, fault: Fault, prefix: &Arc<AtomicU64>, unsigned: bool) ->
     log.close()
 }
 
+/// Opens a log whose first directory is lost, in the way that whoever asks for it is told.
+fn without_the_first(world: World) -> (World, Log) {
+    match world.try_open() {
+        Ok(log) => (world, log),
+        Err(error) => {
+            // The writer had not left it.
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            assert!(error.to_string().contains("under the name of another path"), "{error}");
+            let world = world.named("backup");
+            world.configure(&[]).unwrap();
+            let log = world.open();
+            (world, log)
+        }
+    }
+}
+
+/// Appends to a log that has lost a path, once more after it was closed. Says what can be read of it, and how many segments nothing leads to.
+fn goes_on(world: &World, log: Log, what: &str) -> (BTreeSet<u64>, usize) {
+    world.append(&log, 100..104);
+    log.close().unwrap();
+    let log = world.open();
+    world.append(&log, 104..108);
+    log.close().unwrap();
+    let report = world.verify();
+    let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+    let others = violations.filter(|finding| finding.kind != FindingKind::FramesMissing);
+    assert_eq!(others.count(), 0, "{what}: {:#?}", report.findings);
+    let left = world.salvaged();
+    assert!((100..108).all(|number| left.contains(&number)), "{what}: {left:?}");
+    let is_unreachable = |finding: &&Finding| {
+        finding.kind == FindingKind::Abandoned
+            && finding.detail.contains("frames before that were lost with a path")
+    };
+    (left, report.findings.iter().filter(is_unreachable).count())
+}
+
 #[test]
 fn a_crash_before_the_first_checkpoint_elsewhere_and_the_loss_of_the_first_disk_leave_a_log_that_goes_on() {
-    for (fault, unsigned) in [(Fault::SyncFails, false), (Fault::WriteFails, true), (Fault::SyncFails, true)]
-    {
+    let (mut unreachable, mut swept) = (0, 0);
+    for failing in [
+        Failing::Path(Fault::SyncFails, false),
+        Failing::Path(Fault::WriteFails, true),
+        Failing::Path(Fault::SyncFails, true),
+        Failing::Checkpoint,
+        Failing::Opening,
+    ] {
         let world = World::new(&["/backup"]);
         let first = world.machine.operations();
-        live(&world, fault, &Arc::default(), unsigned).unwrap();
+        live(&world, failing, &Arc::default()).unwrap();
         let last = world.machine.operations();
         let mut went_on = 0;
         for point in one_in(3, first..last) {
             let world = World::new(&["/backup"]);
             world.machine.stop_at(point);
-            let prefix = Arc::new(AtomicU64::new(0));
-            if live(&world, fault, &prefix, unsigned).is_ok() {
+            let acknowledged = Arc::new(AtomicU64::new(0));
+            if live(&world, failing, &acknowledged).is_ok() {
                 continue;
             }
             let after = world.killed();
+            let what = format!("{failing:?} at {point} of {last}");
+            let there = after.files_below("backup");
+            if !there.contains_key("checkpoint") {
+                // It had not taken over yet.
+                assert!(!there.keys().any(|name| name.starts_with("segments/")), "{what}");
+                continue;
+            }
             after.destroy("audit");
-            let what = format!("{fault:?}, unsigned {unsigned}, at {point} of {last}");
-            let log = match after.try_open() {
-                Ok(log) => log,
-                // The writer had not left it yet: it is asked for.
-                Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::Unavailable, "{what}: {error}");
-                    continue;
-                }
-            };
+            let (after, log) = without_the_first(after);
             went_on += 1;
-            after.append(&log, 100..104);
-            log.close().unwrap();
-            let report = after.verify();
-            let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
-            let others = violations.filter(|finding| finding.kind != FindingKind::FramesMissing);
-            assert_eq!(others.count(), 0, "{what}: {:#?}", report.findings);
-            let left = after.salvaged();
-            assert!((100..104).all(|number| left.contains(&number)), "{what}: {left:?}");
+            let (left, set_aside) = goes_on(&after, log, &what);
+            unreachable += set_aside;
             // What was acknowledged since the switch lies on the second path, and is there.
-            let acknowledged = prefix.load(Ordering::Relaxed);
-            let entries = [0, 1, 2, 3].into_iter().chain(unsigned.then_some(4)).chain(5..10);
+            let acknowledged = acknowledged.load(Ordering::Relaxed);
+            let without_4 = matches!(failing, Failing::Path(_, false));
+            let entries = [0, 1, 2, 3].into_iter().chain((!without_4).then_some(4)).chain(5..10);
             let acknowledged = entries.take(usize::try_from(acknowledged).unwrap());
             for number in acknowledged.filter(|number| *number > 4) {
                 assert!(left.contains(&number), "{what}: {number} was acknowledged, and there is {left:?}");
             }
-            // And it goes on from there.
-            let log = after.open();
-            after.append(&log, 104..108);
-            log.close().unwrap();
-            assert!((100..108).all(|number| after.salvaged().contains(&number)), "{what}");
         }
-        assert!(went_on > 5, "{fault:?}, {unsigned}: {went_on} crashes after the switch");
-        println!("swept: a disk lost after a switch, {fault:?}, {} crash points", last - first);
+        assert!(went_on > 10, "{failing:?}: {went_on} crashes after the switch");
+        swept += last - first;
     }
+    assert!(unreachable > 5, "{unreachable} segments that nothing leads to");
+    println!("swept: a disk lost after a switch, {swept} crash points");
+}
+
+/// A log that went from its own directory to a backup path and back, and whose last frames on the backup path nobody has signed.
+fn gone_back() -> World {
+    let world = World::new(&["/backup"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    world.machine.heal();
+    world.commit_stepped(&log, 8).unwrap();
+    world.machine.fail_below("backup", Fault::SyncFails);
+    (9..12).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    world.killed()
+}
+
+#[test]
+fn a_backup_path_that_is_lost_for_good_is_left_out_and_the_log_goes_on() {
+    // With no other path, and with a new disk in the place of the lost one.
+    for paths in [&[][..], &["/backup"], &["/other"]] {
+        let world = gone_back();
+        world.destroy("backup");
+        let error = world.try_open().err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains("set backup_paths PATHS"), "{error}");
+        world.configure(paths).unwrap();
+        // Whatever is changed besides, it stays known that one was lost.
+        world.set("linger", "7 ms");
+        world.configure(paths).unwrap();
+        let log = world.open();
+        let (left, unreachable) = goes_on(&world, log, &format!("{paths:?}"));
+        assert!((0..4).all(|number| left.contains(&number)), "{paths:?}: {left:?}");
+        assert!(unreachable > 0, "{paths:?}");
+        if let [path] = paths {
+            world.machine.fail_below("audit", Fault::NoSpace);
+            let log = world.open();
+            world.append(&log, 200..204);
+            log.close().unwrap();
+            assert!(world.files_below(&path[1..]).keys().any(|name| name.ends_with(".seg")));
+        }
+    }
+}
+
+/// It is no path of the log any more, and what lies there is read by whoever names it.
+#[test]
+fn a_lost_path_that_is_found_is_named_again() {
+    let world = gone_back();
+    let found = world.files_below("backup");
+    world.destroy("backup");
+    world.configure(&[]).unwrap();
+    let log = world.open();
+    goes_on(&world, log, "without");
+    world.put_back("backup", &found);
+    world.configure(&["/backup"]).unwrap();
+    let left = world.salvaged();
+    assert!((0..8).chain(100..108).all(|number| left.contains(&number)), "{left:?}");
+    let log = world.open();
+    world.append(&log, 108..112);
+    log.close().unwrap();
+    assert!(world.salvaged().contains(&111));
+}
+
+/// All that is signed lies on a path that the writer has left: the next one has a checkpoint and no frames.
+#[test]
+fn a_left_path_that_is_lost_is_left_out_and_the_log_goes_on() {
+    for configured in [false, true] {
+        let world = World::new(&["/backup", "/other"]);
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 0..4);
+        world.machine.fail_below("audit", Fault::NoSpace);
+        world.append_stepped(&log, 4..8);
+        world.commit_stepped(&log, 8).unwrap();
+        world.machine.fail_below("backup", Fault::WriteFails);
+        log.step(Step::Checkpoint).unwrap();
+        let world = world.killed();
+        world.destroy("backup");
+        if configured {
+            world.configure(&["/other"]).unwrap();
+        }
+        let log = world.open();
+        let (left, _) = goes_on(&world, log, &format!("configured: {configured}"));
+        assert!((0..4).all(|number| left.contains(&number)), "{left:?}");
+    }
+}
+
+/// Without a loss that somebody has told of, frames that are gone are no reason to go on.
+#[test]
+fn a_hole_in_a_log_that_has_lost_no_path_is_refused() {
+    let world = gone_back();
+    let holes = world.files_below("backup").into_keys().filter(|name| name.ends_with(".seg"));
+    holes.for_each(|name| assert!(world.machine.remove_file(&format!("backup/{name}"))));
+    assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Tampered);
 }

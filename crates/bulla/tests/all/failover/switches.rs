@@ -180,6 +180,31 @@ fn while_nothing_takes_the_log_little_is_told_and_nothing_untrue() {
     assert!(world.abandoned() <= 4, "{}", world.abandoned());
 }
 
+/// The writer would go on on a path that nobody else knows, or be asked for one that it never wrote to.
+#[test]
+fn the_paths_of_a_log_are_not_changed_while_it_is_written() {
+    let world = World::new(&["/backup"]);
+    let log = world.open();
+    world.append(&log, 0..4);
+    for paths in ["", "/other", "/backup,/other"] {
+        let error = world.try_set("backup_paths", paths).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked, "{paths}: {error}");
+        let configure = bulla::Configure::default().set("backup_paths", paths).unwrap();
+        let error = log.configure(&configure).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{paths}: {error}");
+        assert!(error.to_string().contains("backup_paths"), "{error}");
+    }
+    // What is no path is set beside it, as ever.
+    world.set("linger", "7 ms");
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append(&log, 4..8);
+    log.close().unwrap();
+    world.machine.heal();
+    world.check(8);
+    world.configure(&["/backup", "/other"]).unwrap();
+    world.check(8);
+}
+
 /// Between a switch and the next checkpoint, what is read of the log is still what was signed last.
 #[test]
 fn a_change_of_the_configuration_during_which_a_path_fails_is_no_violation() {

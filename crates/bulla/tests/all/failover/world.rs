@@ -4,7 +4,7 @@ use crate::crash::world::OpenWrap;
 use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
-use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Verify, join_paths};
+use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths};
 use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::Faults;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,8 @@ const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9a
 pub(super) struct World {
     pub(super) machine: Faults,
     environment: Environment,
+    /// The directory that is named as the log's.
+    own: &'static str,
 }
 
 /// An environment whose backup paths lie on this machine, below the paths' own names.
@@ -43,7 +45,7 @@ impl World {
         let environment = environment(&machine);
         let init = Init::default().origin("example.com/audit").recipient(recipient).erasure(false);
         init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
-        let world = World { machine, environment };
+        let world = World { machine, environment, own: "audit" };
         if !paths.is_empty() {
             world.configure(paths).unwrap();
         }
@@ -53,7 +55,12 @@ impl World {
     /// The same after the death of the process.
     pub(super) fn killed(&self) -> World {
         let machine = self.machine.kill();
-        World { environment: environment(&machine), machine }
+        World { environment: environment(&machine), machine, own: self.own }
+    }
+
+    /// The same log by the name of another of its paths.
+    pub(super) fn named(self, own: &'static str) -> World {
+        World { own, ..self }
     }
 
     /// Has this open the backup paths from now on.
@@ -101,7 +108,7 @@ impl World {
 
     pub(super) fn try_set(&self, name: &str, value: &str) -> bulla::Result<()> {
         let configure = Configure::default().set(name, value).unwrap();
-        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        let stores = (Arc::new(self.machine.store(self.own)), Arc::new(self.machine.store("audit.keys")));
         configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
     }
 
@@ -123,19 +130,19 @@ impl World {
 
     pub(super) fn configure(&self, paths: &[&str]) -> bulla::Result<()> {
         let configure = Configure::default().set("backup_paths", &paths.join(",")).unwrap();
-        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        let stores = (Arc::new(self.machine.store(self.own)), Arc::new(self.machine.store("audit.keys")));
         configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
     }
 
     /// The same after a power cut.
     pub(super) fn after_power_cut(&self, seed: u64) -> World {
         let machine = self.machine.crash(seed);
-        World { environment: environment(&machine), machine }
+        World { environment: environment(&machine), machine, own: self.own }
     }
 
     /// Opens the log without threads.
     pub(super) fn open_stepped(&self) -> bulla::Result<Log> {
-        self.open_stepped_in(Arc::new(self.machine.store("audit")))
+        self.open_stepped_in(Arc::new(self.machine.store(self.own)))
     }
 
     /// The same of a log whose paths are put together already.
@@ -147,7 +154,7 @@ impl World {
     }
 
     pub(super) fn try_open(&self) -> bulla::Result<Log> {
-        let stores = (Arc::new(self.machine.store("audit")), Arc::new(self.machine.store("audit.keys")));
+        let stores = (Arc::new(self.machine.store(self.own)), Arc::new(self.machine.store("audit.keys")));
         let options =
             Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
         Log::open_stores(stores.0, stores.1, options, self.environment.clone())
@@ -186,6 +193,15 @@ impl World {
         log.flush()
     }
 
+    /// Makes an entry durable in a frame of its own, and has nothing signed; of a log without threads.
+    pub(super) fn commit_stepped(&self, log: &Log, number: u64) -> bulla::Result<()> {
+        let mut producer = log.producer()?;
+        producer.append(&Entry::new("read", &number.to_string()).payload(&[7; 100]))?;
+        let _ = producer.flush()?;
+        while log.step(Step::Seal)? {}
+        log.step(Step::Commit).map(drop)
+    }
+
     pub(super) fn append_stepped(&self, log: &Log, numbers: Range<u64>) {
         self.try_append_stepped(log, numbers).unwrap();
     }
@@ -215,8 +231,13 @@ impl World {
 
     /// The log with all paths that its keys name.
     pub(super) fn log(&self) -> Arc<dyn Store> {
+        self.join(Arc::new(self.machine.store(self.own)))
+    }
+
+    /// The same, with this as its own directory.
+    pub(super) fn join(&self, first: Arc<dyn Store>) -> Arc<dyn Store> {
         let keys: Arc<dyn Store> = Arc::new(self.machine.store("audit.keys"));
-        join_paths(Arc::new(self.machine.store("audit")), Some(&keys), &[], &self.environment).unwrap()
+        join_paths(first, Some(&keys), &[], &self.environment).unwrap()
     }
 
     pub(super) fn verify(&self) -> Report {
@@ -265,18 +286,18 @@ impl World {
     }
 
     pub(super) fn entries_of_first_path(&self) -> BTreeSet<u64> {
-        Self::entries_of(Arc::new(self.machine.store("audit")))
+        Self::entries_of(Arc::new(self.machine.store(self.own)))
     }
 
     pub(super) fn entries_with_also(&self, path: &str) -> BTreeSet<u64> {
-        let log = Arc::new(self.machine.store("audit"));
+        let log = Arc::new(self.machine.store(self.own));
         Self::entries_of(join_paths(log, None, &[PathBuf::from(path)], &self.environment).unwrap())
     }
 
     /// A verification with the paths alone that are named, in this order.
     pub(super) fn verify_with_also(&self, paths: &[&str]) -> Report {
         let also = paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-        let log = Arc::new(self.machine.store("audit"));
+        let log = Arc::new(self.machine.store(self.own));
         let log = join_paths(log, None, &also, &self.environment).unwrap();
         Verify::open_store(log).unwrap().run().unwrap()
     }

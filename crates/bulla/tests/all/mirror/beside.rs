@@ -19,7 +19,7 @@ fn beside(directory: &Path) -> Vec<Option<Vec<u8>>> {
 }
 
 /// A log whose newest checkpoint is cosigned, and a mirror of it.
-fn mirrored() -> (Source, tempfile::TempDir, PathBuf) {
+pub(super) fn mirrored() -> (Source, tempfile::TempDir, PathBuf) {
     let source = Source::asking();
     source.append(5);
     source.cosign(true);
@@ -30,7 +30,7 @@ fn mirrored() -> (Source, tempfile::TempDir, PathBuf) {
 }
 
 #[track_caller]
-fn is_witnessed(source: &Source, directory: &Path) {
+pub(super) fn is_witnessed(source: &Source, directory: &Path) {
     let verify = source.verify(directory).policy(source.policy.clone().unwrap());
     is_sound(&verify.run().unwrap(), "by the policy");
 }

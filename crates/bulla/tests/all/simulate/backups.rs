@@ -118,7 +118,12 @@ impl Life {
         let restored = sound("restoring", restored)?;
         self.older_keys = false;
         self.model.opened(self.sessions);
-        let is_lost = |name: &usize| current[*name].is_some_and(|number| number >= next);
+        // Whom an erasure that was cut short took out of the vault had a number that no event tells of.
+        let numbers = &self.model.numbers;
+        let untold = numbers.range(next..).filter(|(number, _)| !self.model.erased_numbers.contains(number));
+        let untold = untold.map(|(_, name)| *name).collect::<Vec<_>>();
+        let is_lost =
+            |name: &usize| current[*name].is_some_and(|number| number >= next) || untold.contains(name);
         let names = (0..NAMES.len()).filter(is_lost).collect::<Vec<_>>();
         self.model
             .holds

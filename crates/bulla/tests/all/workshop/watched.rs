@@ -29,6 +29,9 @@ pub(crate) trait Watch: Debug + Send + Sync {
     fn before_read(&self, _path: &str) -> Result<()> {
         Ok(())
     }
+
+    /// Before it is looked whether a file is where it was.
+    fn before_look(&self, _path: &str) {}
 }
 
 #[derive(Debug)]
@@ -130,5 +133,10 @@ impl StoreFile for File {
 
     fn set_length(&self, length: u64) -> Result<()> {
         self.file.set_length(length)
+    }
+
+    fn is_in_place(&self, length: u64) -> Result<bool> {
+        self.watch.before_look(&self.path);
+        self.file.is_in_place(length)
     }
 }
