@@ -170,7 +170,8 @@ typedef struct bulla_checked {
 
 // By what a log, or a proof of one, is believed. Begin with `{0}`, which says nothing: then it can only be told to agree with itself.
 typedef struct bulla_trust {
-  // The public key that the log must be of, Ed25519 or ML-DSA-44 (NAME+ID+KEY); null for none. It goes before the logs of the policy.
+  // The public key that the log must be of, Ed25519 or ML-DSA-44 (NAME+ID+KEY); null for none. Where a policy names logs both have to hold: this key has to have
+  // signed, and one of those logs, too.
   const char *key;
   // The text of a policy (C2SP tlog-policy): which logs are believed, and how many of which witnesses have to have cosigned them. Null for none. One that names no
   // log needs a key.
@@ -210,6 +211,8 @@ typedef struct bulla_verified {
   uint64_t pinned;
   // Whether the pin was made now: whoever expected one to be there knows that it was not.
   bool pin_made;
+  // Whether the log was verified and the pin could not be made or advanced: the call returns why.
+  bool pin_failed;
 } bulla_verified;
 
 // A condition on a field. Of several on one field an entry meets one, of several fields all.
@@ -294,7 +297,7 @@ enum bulla_status bulla_verify(const char *directory,
 // The same by a key, a policy, a pin, or several of them, of `trust` (null: none). With a policy the log has to be witnessed as that asks for; with a pin it has to
 // go on from that, which is advanced where no violation is found, and made where there is none: `verified` says so.
 //
-// Where the log was verified and its pin could not be advanced, this returns why once `verified` and `each` got everything. `BULLA_REFUSED` where there is a file that is no pin, or
+// Where the log was verified and its pin could not be advanced, this returns why once `verified`, whose `pin_failed` says it, and `each` got everything. `BULLA_REFUSED` where there is a file that is no pin, or
 // it lies in the log's directory; `BULLA_INVALID` for a policy that is none, or names no log beside no key, and for a pin that is not there yet of a log of which it is not
 // said whose it is.
 //

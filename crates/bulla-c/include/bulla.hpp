@@ -531,8 +531,20 @@ struct verified : report {
   bool pin_made;
 };
 
-// The same by a key, a policy, a pin, or several of them; the pin is advanced where no violation is found, and made where there is none. It throws where
-// the pin could not be advanced: the log may be sound all the same.
+// The log was verified, and its pin could not be made or advanced, which what() tells: found() is what was found of the log, which may be sound all the same.
+class pin_error : public error {
+ public:
+  pin_error(bulla_status status, const std::string &message, verified found)
+      : error(status, message), found_(std::make_shared<const verified>(std::move(found))) {}
+  const verified &found() const noexcept { return *found_; }
+
+ private:
+  // Copying an exception must not throw.
+  std::shared_ptr<const verified> found_;
+};
+
+// The same by a key, a policy, a pin, or several of them; the pin is advanced where no violation is found, and made where there is none. Throws `pin_error`
+// where that could not be done.
 inline verified verify_by(const std::string &directory, const trust &by) {
   verified made{};
   bulla_verified shown{};
@@ -541,11 +553,13 @@ inline verified verify_by(const std::string &directory, const trust &by) {
     return 0;
   };
   const bulla_trust trusted = detail::trusted(by);
-  detail::check(bulla_verify_by(directory.c_str(), &trusted, add, &made.findings, &shown));
+  const bulla_status status = bulla_verify_by(directory.c_str(), &trusted, add, &made.findings, &shown);
+  if (!shown.pin_failed) detail::check(status);
   made.ok = shown.report.ok, made.anchored = shown.report.anchored, made.entries = shown.report.entries;
   made.blocks = shown.report.blocks, made.tree_size = shown.report.tree_size, made.pending = shown.report.pending;
   made.witnessed = shown.witnessed, made.pinned_before = shown.pinned_before, made.pinned = shown.pinned;
   made.pin_made = shown.pin_made;
+  if (shown.pin_failed) throw pin_error(status, bulla_message(), std::move(made));
   return made;
 }
 

@@ -5,8 +5,10 @@ use crate::log::{optional_path, path};
 use crate::read::{bulla_each_bytes, bulla_each_entry, ended, key, stop};
 use crate::status::{Failed, Outcome, bulla_status, give, guarded};
 use bulla::policy::Policy;
-use bulla::proof::{ProofError, ProofFile};
-use bulla::{Disclosed, Error, ErrorKind, Finding, LogKey, Redaction, Report, Verify, open_proof};
+use bulla::{
+    CheckedProof, Disclosed, Error, ErrorKind, Finding, LogKey, Opened, Redaction, Report, Verify,
+    check_proof,
+};
 use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +16,8 @@ use std::path::{Path, PathBuf};
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct bulla_trust {
-    /// The public key that the log must be of, Ed25519 or ML-DSA-44 (NAME+ID+KEY); null for none. It goes before the logs of the policy.
+    /// The public key that the log must be of, Ed25519 or ML-DSA-44 (NAME+ID+KEY); null for none. Where a policy names logs both have to hold: this key has to have
+    /// signed, and one of those logs, too.
     pub key: *const c_char,
     /// The text of a policy (C2SP tlog-policy): which logs are believed, and how many of which witnesses have to have cosigned them. Null for none. One that names no
     /// log needs a key.
@@ -119,33 +122,21 @@ unsafe fn check(
     }
     // SAFETY: by this function's contract.
     let bytes = unsafe { proof.get("proof")?.unwrap_or_default() };
-    let proof = ProofFile::parse(bytes).map_err(|error| Error::invalid(error.to_string()))?;
-    let holds = match trust.policy()? {
-        Some(policy) => proof.verify_entries_by(&policy),
-        None => proof.verify_entries(None),
-    };
-    let holds = holds.map_err(|error| match error {
-        ProofError::NotOfEntries | ProofError::ReceiptPolicy => Error::invalid(error.to_string()),
-        error => Error::new(ErrorKind::Tampered, error.to_string()),
-    })?;
-    // Nothing is given out of one whose groups do not all open.
-    let opened = open_proof(&holds, |_| Ok(()))?;
-    if let Some(each) = each {
-        let (mut subjects, mut stopped) = (Vec::new(), false);
-        let given = open_proof(&holds, |Disclosed { number, entry, withheld, .. }| {
+    let (mut subjects, mut stopped) = (Vec::new(), false);
+    let holds =
+        check_proof(bytes, trust.policy()?.as_ref(), |Disclosed { number, entry, withheld, .. }| {
+            let Some(each) = each else { return Ok(()) };
             // What a proof does not open may have been erased, which it does not tell.
             let entry = bulla_entry::of(entry, withheld.then_some(Redaction::NotGiven), &mut subjects);
             // SAFETY: as above.
             stopped = unsafe { each(context, *number, &raw const entry) } != 0;
             if stopped { Err(stop()) } else { Ok(()) }
         });
-        given.map_err(ended(stopped))?;
-    }
+    let CheckedProof { anchored, tree_size, opened: Opened { entries, withheld }, .. } =
+        holds.map_err(ended(stopped))?;
     if !checked.is_null() {
-        let (anchored, tree_size) = (holds.anchored(), holds.tree_size());
-        let shown = bulla_checked { anchored, entries: opened.entries, withheld: opened.withheld, tree_size };
         // SAFETY: it is a place for this.
-        unsafe { checked.write(shown) };
+        unsafe { checked.write(bulla_checked { anchored, entries, withheld, tree_size }) };
     }
     Ok(())
 }
@@ -182,6 +173,8 @@ pub struct bulla_verified {
     pub pinned: u64,
     /// Whether the pin was made now: whoever expected one to be there knows that it was not.
     pub pin_made: bool,
+    /// Whether the log was verified and the pin could not be made or advanced: the call returns why.
+    pub pin_failed: bool,
 }
 
 /// Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
@@ -217,7 +210,7 @@ pub unsafe extern "C" fn bulla_verify(
 /// The same by a key, a policy, a pin, or several of them, of `trust` (null: none). With a policy the log has to be witnessed as that asks for; with a pin it has to
 /// go on from that, which is advanced where no violation is found, and made where there is none: `verified` says so.
 ///
-/// Where the log was verified and its pin could not be advanced, this returns why once `verified` and `each` got everything. `BULLA_REFUSED` where there is a file that is no pin, or
+/// Where the log was verified and its pin could not be advanced, this returns why once `verified`, whose `pin_failed` says it, and `each` got everything. `BULLA_REFUSED` where there is a file that is no pin, or
 /// it lies in the log's directory; `BULLA_INVALID` for a policy that is none, or names no log beside no key, and for a pin that is not there yet of a log of which it is not
 /// said whose it is.
 ///
@@ -247,6 +240,7 @@ pub unsafe extern "C" fn bulla_verify_by(
             pinned_before: before.unwrap_or(0),
             pinned: now.unwrap_or(0),
             pin_made: before.is_none() && now.is_some(),
+            pin_failed: pin.is_some_and(|pin| pin.failure.is_some()),
         };
         // SAFETY: as above.
         unsafe {

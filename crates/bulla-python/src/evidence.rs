@@ -7,10 +7,9 @@ use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::keys::{files, signing::SigningKey};
 use bulla::policy::Policy;
-use bulla::proof::{ProofError, ProofFile};
 use bulla::{
-    Disclosed, Entry, ErasureOrder, Error, ErrorKind, Log, LogKey, Options, Redaction, Severity, Verify,
-    default_keys, open_proof,
+    CheckedProof, Disclosed, Entry, ErasureOrder, Error, ErrorKind, Log, LogKey, Opened, Options, Redaction,
+    Severity, Verify, check_proof, default_keys,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -57,8 +56,8 @@ fn trusted(py: Python<'_>, key: Option<LogKey>, policy: Option<&str>) -> PyResul
 /// Checks a proof of entries, a `str` or `bytes`, or a receipt in COSE, `bytes`, offline, with the log's public key alone. Returns what it shows
 /// (`Checked`); without a `key` it says only that the proof agrees with itself.
 ///
-/// `policy` is the text of a policy (C2SP tlog-policy): which logs are believed, of which `key` takes the place, and how many of which witnesses have to have
-/// cosigned the proof's checkpoint. A receipt is cosigned by nobody.
+/// `policy` is the text of a policy (C2SP tlog-policy): which logs are believed, and how many of which witnesses have to have cosigned the proof's checkpoint.
+/// Beside a `key` both have to hold: the key has to have signed, and where the policy names logs one of these, too. A receipt is cosigned by nobody.
 ///
 /// Raises `Invalid` where this is no proof or the key or policy is none, `Tampered` where the proof does not hold or the key did not
 /// sign it, `Refused` where it holds far more than its length is trusted with. A proof that somebody has altered is
@@ -74,34 +73,24 @@ pub(crate) fn check(
     let policy = trusted(py, log_key(py, key)?, policy)?;
     let bytes = crate::entry::bytes(proof).ok_or_else(|| invalid(py, "a proof has to be a str or bytes"))?;
     let checked = py.detach(|| {
-        let proof = ProofFile::parse(bytes).map_err(|error| Error::invalid(error.to_string()))?;
-        let holds = match &policy {
-            Some(policy) => proof.verify_entries_by(policy),
-            None => proof.verify_entries(None),
-        };
-        let holds = holds.map_err(|error| match error {
-            ProofError::NotOfEntries | ProofError::ReceiptPolicy => Error::invalid(error.to_string()),
-            error => Error::new(ErrorKind::Tampered, error.to_string()),
-        })?;
-        // Nothing is given out of one whose groups do not all open.
         let mut rows = Vec::new();
-        let opened = open_proof(&holds, |Disclosed { number, entry, withheld, .. }| {
+        let checked = check_proof(bytes, policy.as_ref(), |Disclosed { number, entry, withheld, .. }| {
             let time = entry.time.unwrap_or_default();
             let mut row = vec![0; entry.measure().map_err(|error| Error::tampered(error.to_string()))?];
             entry.encode(time, &mut row);
             rows.push((*number, row, *withheld));
             Ok(())
-        })?;
-        bulla::Result::Ok((holds.anchored(), holds.tree_size(), opened, rows))
+        });
+        checked.map(|checked| (checked, rows))
     });
-    let (anchored, tree_size, opened, rows) = checked.raise(py)?;
+    let (CheckedProof { anchored, tree_size, opened: Opened { entries, withheld }, .. }, rows) =
+        checked.raise(py)?;
     let disclosed = PyList::empty(py);
     for (number, row, withheld) in rows {
         let entry = Entry::decode(&row)
             .map_err(|error| raise(py, &Error::tampered(format!("entry {number}: {error}"))))?;
         disclosed.append(to_dict(py, number, &entry, withheld.then_some(Redaction::NotGiven))?)?;
     }
-    let (entries, withheld) = (opened.entries, opened.withheld);
     Ok(Checked { anchored, entries, withheld, tree_size, disclosed: disclosed.unbind() })
 }
 
@@ -161,12 +150,12 @@ impl Report {
 /// Verifies a log with public data alone: whether it is what was signed, and with the public `key` whose it is. Returns
 /// what was found (`Report`), and raises nothing for a log that is damaged.
 ///
-/// `policy` is the text of a policy (C2SP tlog-policy): which logs are believed, of which `key` takes the place, and how many of which witnesses have to have
-/// seen how much. `pin` is the path of a copy of the checkpoint that lies elsewhere, from which the log has to go on; it is advanced where no violation is found,
-/// and made where there is none (`pin_made`).
+/// `policy` is the text of a policy (C2SP tlog-policy): which logs are believed, and how many of which witnesses have to have seen how much. Beside a `key` both
+/// have to hold: the key has to have signed, and where the policy names logs one of these, too. `pin` is the path of a copy of the checkpoint that lies elsewhere, from
+/// which the log has to go on; it is advanced where no violation is found, and made where there is none (`pin_made`).
 ///
-/// Raises `Unavailable` where there is no log, or its pin could not be advanced; `Invalid` for a key or policy that is none, and for a pin that is not there yet
-/// where nothing says whose the log is; `Refused` for a file that is no pin, or lies in the log.
+/// Raises `Unavailable` where there is no log, or its pin could not be made or advanced: the exception's `report` is then what was found; `Invalid` for a key or policy
+/// that is none, and for a pin that is not there yet where nothing says whose the log is; `Refused` for a file that is no pin, or lies in the log.
 #[pyfunction]
 #[pyo3(signature = (directory, *, key=None, policy=None, pin=None))]
 pub(crate) fn verify(
@@ -191,14 +180,7 @@ pub(crate) fn verify(
         if let Some(pin) = pin {
             verify = verify.pin(pin);
         }
-        let found = verify.run()?;
-        match found.pin.as_ref().and_then(|pin| pin.failure.as_ref()) {
-            Some(failure) => Err(Error::new(
-                ErrorKind::Unavailable,
-                format!("the log was verified, and its pin was not advanced: {failure}"),
-            )),
-            None => Ok(found),
-        }
+        verify.run()
     });
     let found = found.raise(py)?;
     let pin = found.pin.as_ref();
@@ -209,7 +191,7 @@ pub(crate) fn verify(
         let severity = if finding.severity == Severity::Violation { "violation" } else { "notice" };
         findings.append(Bound::new(py, Finding { severity, text: finding.to_string() })?)?;
     }
-    Ok(Report {
+    let report = Report {
         ok: found.ok,
         anchored: found.anchored,
         entries: found.entries,
@@ -220,7 +202,16 @@ pub(crate) fn verify(
         pinned,
         pin_made: before.is_none() && pinned.is_some(),
         findings: findings.unbind(),
-    })
+    };
+    match pin.and_then(|pin| pin.failure.as_ref()) {
+        Some(failure) => {
+            let message = format!("the log was verified, and its pin was not advanced: {failure}");
+            let raised = raise(py, &Error::new(ErrorKind::Unavailable, message));
+            raised.value(py).setattr("report", Bound::new(py, report)?)?;
+            Err(raised)
+        }
+        None => Ok(report),
+    }
 }
 
 /// What an erasure did. `erase` gives it.

@@ -632,7 +632,7 @@ class Reading(Case):
         self.assertTrue(any(finding.severity == "violation" and finding.text for finding in report.findings))
 
     def test_a_policy_and_a_pin_bind_a_log(self) -> None:
-        witness = "w.example/1+7d9a2b2e+BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+        witness = "witness.example+e6557821+BBOY9ixtGkV8UbpqS189vS9p/KkyFiGNyJl+QWvRfZPK"
         proof = Reader(self.path, key=self.key).prove(subject="user_4")
         for policy in [f"log {self.key}\nquorum none\n", "quorum none\n"]:
             self.assertTrue(bulla_audit.verify(self.path, key=self.key, policy=policy).anchored)
@@ -645,8 +645,12 @@ class Reading(Case):
             with self.assertRaisesRegex(bulla_audit.Invalid, "^`policy`: "):
                 bulla_audit.check(proof, policy=policy)
         strange = bulla_audit.create(self.place / "other", origin="example.com/test")
-        report = bulla_audit.verify(self.path, policy=f"log {strange}\nquorum none\n")
-        self.assertFalse(report.ok or report.anchored)
+        # With a key and without: it takes nothing from a policy that names another log.
+        for key in [None, self.key]:
+            report = bulla_audit.verify(self.path, key=key, policy=f"log {strange}\nquorum none\n")
+            self.assertFalse(report.ok or report.anchored)
+            with self.assertRaises(bulla_audit.Tampered):
+                bulla_audit.check(proof, key=key, policy=f"log {strange}\nquorum none\n")
 
         pin = self.place / "audit.pin"
         with self.assertRaises(bulla_audit.Invalid):
@@ -657,6 +661,12 @@ class Reading(Case):
         report = bulla_audit.verify(self.path, pin=pin)
         self.assertTrue(report.ok and not report.pin_made)
         self.assertFalse(bulla_audit.verify(self.place / "other", pin=pin).ok)
+        (self.place / "another.pin.lock").mkdir()
+        with self.assertRaises(bulla_audit.Unavailable) as raised:
+            bulla_audit.verify(self.path, key=self.key, pin=self.place / "another.pin")
+        found = raised.exception.report
+        self.assertTrue(found.ok and found.anchored and found.pinned is None)
+        self.assertEqual(found.tree_size, report.tree_size)
         with self.assertRaises(bulla_audit.Refused):
             bulla_audit.verify(self.path, key=self.key, pin=self.path / "pin")
 

@@ -77,7 +77,7 @@ pub use read::given::Progress;
 pub use read::grant::{Grant, Granted, MAX_GRANT};
 pub use read::holds::{HeldSubjects, holds};
 pub use read::info::{Info, WitnessInfo, info, info_of};
-pub use read::opened_proof::{Disclosed, Opened, open_proof};
+pub use read::opened_proof::{CheckedProof, Disclosed, Opened, check_proof, open_proof};
 pub use read::pins::{PinReport, pinned_frames};
 pub use read::prove::Proven;
 pub use read::pseudonyms::Pseudonyms;

@@ -57,7 +57,14 @@ impl World {
         let path = text(self.directory.as_os_str().as_bytes());
         let report =
             bulla_report { ok: false, anchored: false, entries: 0, blocks: 0, tree_size: 0, pending: 0 };
-        let mut found = bulla_verified { report, witnessed: 7, pinned_before: 7, pinned: 7, pin_made: true };
+        let mut found = bulla_verified {
+            report,
+            witnessed: 7,
+            pinned_before: 7,
+            pinned: 7,
+            pin_made: true,
+            pin_failed: true,
+        };
         let mut lines = Vec::<String>::new();
         let context = (&raw mut lines).cast();
         // SAFETY: texts end with a zero, places are places, and the callback gets what it is for.
@@ -114,7 +121,7 @@ fn a_log_and_a_proof_are_believed_by_either_key_and_by_a_policy() {
         let (status, found, _) = world.verify(&trust(Some(key), "", None));
         assert_eq!(status, bulla_status::BULLA_OK);
         assert!(found.report.ok && found.report.anchored);
-        assert_eq!((found.witnessed, found.pinned, found.pin_made), (0, 0, false));
+        assert_eq!((found.witnessed, found.pinned, found.pin_made, found.pin_failed), (0, 0, false, false));
         let (status, checked) = check(&world.proof(), &trust(Some(key), "", None));
         assert!(status == bulla_status::BULLA_OK && checked.anchored);
     }
@@ -137,6 +144,16 @@ fn a_log_and_a_proof_are_believed_by_either_key_and_by_a_policy() {
     assert!(status == bulla_status::BULLA_OK && found.report.ok && found.witnessed == 0);
 
     let other = World::new();
+    // A key beside a policy that names logs takes nothing from it: one of these has to have signed, too.
+    for (log, holds) in [(&world.key, true), (&other.key, false)] {
+        let names = format!("log {log}\nquorum none\n");
+        let both = trust(Some(&key), &names, None);
+        let (status, found, lines) = world.verify(&both);
+        assert!(status == bulla_status::BULLA_OK && found.report.ok == holds, "{lines:?}");
+        let expected = if holds { bulla_status::BULLA_OK } else { bulla_status::BULLA_TAMPERED };
+        assert_eq!(check(&world.proof(), &both).0, expected);
+    }
+    // Another log's keys, and what is no policy or does not say whose log it is.
     for key in [other.key, other.ml_dsa] {
         let key = text(key.as_bytes());
         let (status, found, _) = world.verify(&trust(Some(&key), &policy, None));
@@ -151,6 +168,7 @@ fn a_log_and_a_proof_are_believed_by_either_key_and_by_a_policy() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "a test puts something in the pin's way")]
 fn a_pin_is_made_advanced_and_binds_the_log() {
     let world = World::new();
     let key = text(world.key.as_bytes());
@@ -170,6 +188,16 @@ fn a_pin_is_made_advanced_and_binds_the_log() {
     // One that would be put back with the log.
     let inside = text(world.directory.join("pin").as_os_str().as_bytes());
     assert_eq!(world.verify(&trust(Some(&key), "", Some(&inside))).0, bulla_status::BULLA_REFUSED);
+    // One that cannot be advanced: what was found is told all the same.
+    let lock = world.place.path().join("audit.pin.lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    world.append();
+    let (status, third, lines) = world.verify(&pinned);
+    assert_eq!(status, bulla_status::BULLA_UNAVAILABLE);
+    assert!(third.pin_failed && !second.pin_failed && third.report.ok, "{lines:?}");
+    assert_eq!((third.pinned_before, third.pinned), (second.pinned, second.pinned));
+    assert!(third.report.tree_size > second.report.tree_size);
     // A proof is compared with none.
     assert_eq!(check(&world.proof(), &pinned).0, bulla_status::BULLA_INVALID);
 }

@@ -1,6 +1,7 @@
 // The C++ layer over bulla.h: what goes in comes out, exceptions by kind, and handles that close themselves. Run under sanitizers.
 #include <bulla.hpp>
 
+#include <filesystem>
 #include <future>
 #include <iostream>
 #include <type_traits>
@@ -136,6 +137,16 @@ int main(int, char **argv) {
   HOLDS(verified.ok && verified.anchored && verified.pin_made && verified.pinned == verified.tree_size);
   verified = bulla::verify_by(directory, trust);
   HOLDS(verified.ok && !verified.pin_made && verified.pinned_before == verified.pinned && verified.witnessed == 0);
+  // A pin that cannot be made takes nothing of what was found.
+  trust.pin = directory + ".other.pin";
+  std::filesystem::create_directory(trust.pin + ".lock");
+  bool still_told = false;
+  try {
+    bulla::verify_by(directory, trust);
+  } catch (const bulla::pin_error &failed) {
+    still_told = failed.status() == BULLA_UNAVAILABLE && failed.found().ok && failed.found().tree_size == verified.tree_size;
+  }
+  HOLDS(still_told);
   trust.policy = "quorum nobody\n";
   HOLDS(status_of([&] { bulla::verify_by(directory, trust); }) == BULLA_INVALID);
   const bulla::report report = bulla::verify(directory, key);

@@ -1,13 +1,22 @@
 """What a call is refused or fails for, by what can be done about it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bulla_audit._native import Report
+
 
 class Error(Exception):
     """What a call was refused or failed for. Its subclasses say what can be done about it.
 
-    `staged` is how many entries of a batch were staged, from the first on, before `append_batch` failed.
+    `staged` is how many entries of a batch were staged, from the first on, before `append_batch` failed. `report` is what `verify` found of a log whose pin could
+    not be made or advanced.
     """
 
     staged: int = 0
+    report: Report | None = None
 
 
 class Invalid(Error, ValueError):

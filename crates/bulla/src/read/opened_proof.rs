@@ -10,7 +10,8 @@ use bulla_columns::{Decoder, Fault, Items, ROW_OVERHEAD, Rows};
 use bulla_proof::Entry;
 use bulla_proof::entry::MAX_ROW;
 use bulla_proof::group::GroupSecret;
-use bulla_proof::proof::{Checked, DisclosedFrame, DisclosedGroup, DisclosedUnit};
+use bulla_proof::policy::Policy;
+use bulla_proof::proof::{Checked, DisclosedFrame, DisclosedGroup, DisclosedUnit, ProofError, ProofFile};
 use bulla_store::{Error, ErrorKind, Result};
 
 /// How many times the length of a file its groups may hold. Any one entry may be as long as entries get.
@@ -71,6 +72,43 @@ pub fn open_proof(
         }
     }
     Ok(opened)
+}
+
+/// What a proof of entries shows that holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckedProof {
+    /// Whether the tree is signed as the policy asks for. Without one the proof only agrees with itself.
+    pub anchored: bool,
+    /// Frames of the tree that it is a proof of.
+    pub tree_size: u64,
+    /// How much it disclosed.
+    pub opened: Opened,
+}
+
+/// Checks a file that proves entries, as text or as a receipt, by a policy ([`Policy::of`] makes one of a key), and gives `each` what it
+/// discloses, as [`open_proof`] does: of a proof that holds, and all of whose groups open, and of no other.
+///
+/// # Errors
+/// `Invalid` for what is no such file, and for a receipt where the policy asks for more than one has; `Tampered` where it does not hold; else
+/// as [`open_proof`].
+pub fn check_proof(
+    file: &[u8],
+    policy: Option<&Policy>,
+    each: impl FnMut(&Disclosed<'_>) -> Result<()>,
+) -> Result<CheckedProof> {
+    let file = ProofFile::parse(file).map_err(|error| Error::invalid(error.to_string()))?;
+    let checked = match policy {
+        Some(policy) => file.verify_entries_by(policy),
+        None => file.verify_entries(None),
+    };
+    let checked = checked.map_err(|error| match error {
+        ProofError::NotOfEntries | ProofError::ReceiptPolicy => Error::invalid(error.to_string()),
+        error => Error::tampered(error.to_string()),
+    })?;
+    open_proof(&checked, |_| Ok(()))?;
+    let opened = open_proof(&checked, each)?;
+    Ok(CheckedProof { anchored: checked.anchored(), tree_size: checked.tree_size(), opened })
 }
 
 /// The most bytes that the groups of a file of so many may hold.
