@@ -122,8 +122,9 @@ impl Watched {
         let newest = info.witnesses[0].newest.map(|(frames, _)| frames);
         let says = match newest == Some(info.tree_size) {
             true => Says::Cosigns,
-            false if told.contains("put back to an earlier time") => Says::PutBack,
+            // What the keys remember that it said before is told, too.
             false if told.contains("two histories") => Says::TwoHistories,
+            false if told.contains("put back to an earlier time") => Says::PutBack,
             false => panic!("{newest:?} of {}: {told}", info.tree_size),
         };
         (Writer::Opens, says)
