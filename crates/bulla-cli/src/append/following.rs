@@ -55,6 +55,7 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
     let read = taking.follow(append, conversion, &mut sources);
     let Taking { accepted, meter, producer, passed, .. } = taking;
     drop(producer);
+    log.end_dropping();
     // Before the log is closed, which waits for a medium less patiently.
     let signed = log.flush();
     let signed = signed.and_then(|()| passed.map_or(Ok(()), |source| source.keep_passed()));

@@ -108,6 +108,7 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
         }
     };
     let counts = listening.stop();
+    log.end_dropping();
     // Before the log is closed, which waits for a medium less patiently.
     let signed = log.flush();
     let (telemetry, closed) = log.close_with_telemetry();
