@@ -165,8 +165,8 @@ fn ids() -> Result<Box<dyn FnMut() -> [u8; 16] + Send>, Failure> {
 /// So many descriptors are left to the log and to everything else.
 const OTHER_FILES: u64 = 128;
 
-/// Has as many files open as the system lets it: each that is followed is one. Returns how many may be.
-fn raise_open_files() -> usize {
+/// Has as many files open as the system lets it: each that is followed is one, and each client two. Returns how many may be followed.
+pub(super) fn raise_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let most = if raised.is_ok() { limit.maximum } else { limit.current };

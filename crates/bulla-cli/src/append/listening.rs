@@ -1,5 +1,6 @@
 //! `bulla append --listen`: entries of other processes, over a local socket.
 
+use super::following::raise_open_files;
 use super::lines::Place;
 use super::meter::Meter;
 use super::summary::failure_with;
@@ -80,6 +81,7 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
         listen = listen.records(path);
         places.push(format!("{} for syslog", path.display()));
     }
+    raise_open_files();
     let listening = listen.start(&log)?;
     note!("listening at {}", places.join(" and "));
     if append.listen_mode & OTHERS_SEND != 0 && !append.actor_from_peer {
