@@ -1,7 +1,10 @@
 //! What a witness tells its operator of requests that it does not cosign: anybody may send these, as often as they like, so each kind of refusal is
-//! told of a log once in [`AGAIN`], with how many there were since.
+//! told of a log once in [`AGAIN`], with how many there were since; of trees that it does not cosign, each of them, so that none is hidden
+//! behind another.
 
 use bulla_crypto::environment::Clock;
+use bulla_proof::hash::Hash;
+use bulla_proof::tree::TreeHead;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +16,8 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 const AGAIN: Duration = Duration::from_secs(600);
 /// Of so many logs that the witness does not know it is told that they asked; what more there are is told once.
 const MOST_UNKNOWN: usize = 100;
+/// So many trees of a log are told apart at a time; what more there are is told once.
+const MOST_TREES: usize = 100;
 /// How much of an origin is shown that anybody may have made up, in characters.
 const SHOWN: usize = 100;
 
@@ -24,19 +29,47 @@ pub(crate) enum Refused {
     /// None of the log's keys signed the checkpoint.
     Unsigned,
     /// Another tree of the size that was cosigned.
-    Conflict,
+    Conflict(Tree),
     /// A tree that is not shown to go on from the one that was cosigned.
-    Fork,
+    Fork(Tree),
     /// By the witness's clock its newest cosignature of the log is of a time to come.
     Clock,
+}
+
+/// A tree that a log has signed. What is beyond [`MOST_TREES`] has none.
+type Tree = Option<(u64, Hash)>;
+
+impl Refused {
+    pub(crate) fn conflict(head: TreeHead) -> Self {
+        Refused::Conflict(Some((head.size, head.root)))
+    }
+
+    pub(crate) fn fork(head: TreeHead) -> Self {
+        Refused::Fork(Some((head.size, head.root)))
+    }
+
+    fn is_of_a_tree(self) -> bool {
+        matches!(self, Refused::Conflict(Some(_)) | Refused::Fork(Some(_)))
+    }
+
+    /// What is told in its place where there are too many.
+    fn of_many(self) -> Self {
+        match self {
+            Refused::Conflict(_) => Refused::Conflict(None),
+            Refused::Fork(_) => Refused::Fork(None),
+            other => other,
+        }
+    }
 }
 
 /// See the module.
 pub(crate) struct Journal {
     tell: Tell,
     clock: Arc<dyn Clock>,
-    told: Mutex<BTreeMap<(String, Refused), Told>>,
+    told: Mutex<AllTold>,
 }
+
+type AllTold = BTreeMap<(String, Refused), Told>;
 
 /// What was told last of a refusal: when, by the steady clock, and how often it came since.
 struct Told {
@@ -55,7 +88,7 @@ impl Journal {
     }
 
     /// Tells that a request of a log was refused, unless that was told a short while ago. `what` says it.
-    pub(crate) fn refused(&self, origin: &str, why: Refused, what: impl FnOnce() -> String) {
+    pub(crate) fn refused(&self, origin: &str, mut why: Refused, what: impl FnOnce() -> String) {
         let now = self.clock.steady();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown = || told.keys().filter(|(_, why)| *why == Refused::Unknown).count();
@@ -66,6 +99,16 @@ impl Journal {
             origin.clear();
         }
         let again = u64::try_from(AGAIN.as_nanos()).unwrap_or(u64::MAX);
+        if why.is_of_a_tree() && !told.contains_key(&(origin.clone(), why)) {
+            if trees(&told, &origin) >= MOST_TREES {
+                told.retain(|(of, why), told| {
+                    *of != origin || !why.is_of_a_tree() || now.saturating_sub(told.at) < again
+                });
+            }
+            if trees(&told, &origin) >= MOST_TREES {
+                why = why.of_many();
+            }
+        }
         let since = match told.get_mut(&(origin.clone(), why)) {
             Some(told) if now.saturating_sub(told.at) < again => {
                 told.since = told.since.saturating_add(1);
@@ -75,17 +118,26 @@ impl Journal {
         };
         told.insert((origin.clone(), why), Told { at: now, since: 0 });
         drop(told);
-        let mut what = match origin.is_empty() && why == Refused::Unknown {
-            true => format!(
+        let mut what = match why {
+            Refused::Unknown if origin.is_empty() => format!(
                 "over {MOST_UNKNOWN} logs asked that this witness is not configured for: of more it is not told"
             ),
-            false => what(),
+            Refused::Conflict(None) | Refused::Fork(None) => format!(
+                "over {MOST_TREES} trees that `{origin}` signed were refused within a short time: of more it is not told. The last one: {}",
+                what()
+            ),
+            _ => what(),
         };
         if since > 0 {
             what += &format!("; {since} more such requests came since that was told last");
         }
         self.tell(&what);
     }
+}
+
+/// Of how many trees of a log it is known that they were told of.
+fn trees(told: &AllTold, origin: &str) -> usize {
+    told.keys().filter(|(of, why)| of == origin && why.is_of_a_tree()).count()
 }
 
 /// An origin that anybody may have made up, as it is shown.

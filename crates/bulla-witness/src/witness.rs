@@ -8,7 +8,7 @@ use crate::request::Request;
 use bulla_crypto::environment::{Clock, Random};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::consistency::verify_consistency;
-use bulla_proof::tree::{self, MAX_SIZE};
+use bulla_proof::tree::{self, MAX_SIZE, TreeHead};
 use bulla_proof::{CosignatureAlgorithm, CosignerKey, LogKey, NoteError, SignedNote};
 use bulla_store::{Error, ErrorKind, Lock, Result, Store};
 use std::collections::BTreeMap;
@@ -182,7 +182,7 @@ impl Witness {
         }
         if size == old_size && root != old_root {
             if seen.is_some() {
-                self.tell_conflict(&kept, origin, &signed, size);
+                self.tell_conflict(&kept, origin, &signed, TreeHead { size, root });
             }
             let why = format!(
                 "the tree of {size} leaves has another root than the one that was seen, or than an empty tree has"
@@ -190,12 +190,16 @@ impl Witness {
             return Err(Answer::refused(422, &why));
         }
         if let Err(error) = verify_consistency(old_size, &old_root, size, &root, &request.proof) {
-            self.journal.refused(origin, Refused::Fork, || {
-                format!(
-                    "a checkpoint that `{origin}` signed was refused: nothing shows that its tree of {size} leaves begins with the one of \
-                     {old_size} that was cosigned ({error})"
-                )
-            });
+            // Of the tree that was cosigned, or with no tree before it, the proof alone is wrong: anybody can send that.
+            if old_size > 0 && size > old_size {
+                self.journal.refused(origin, Refused::fork(TreeHead { size, root }), || {
+                    format!(
+                        "a checkpoint that `{origin}` signed was refused: nothing shows that its tree of {size} leaves begins with the one of \
+                         {old_size} that was cosigned ({error}). Its root is {}: where the log has that tree, only the request was wrong",
+                        root.to_base64()
+                    )
+                });
+            }
             return Err(Answer::refused(422, &format!("the consistency proof does not hold: {error}")));
         }
         let time = self.time_after(old_time, &kept, origin)?;
@@ -228,14 +232,15 @@ impl Witness {
         Err(Answer::refused(500, "the witness's clock is behind the time of its own newest cosignature"))
     }
 
-    fn tell_conflict(&self, kept: &Kept, origin: &str, note: &str, size: u64) {
+    fn tell_conflict(&self, kept: &Kept, origin: &str, note: &str, head: TreeHead) {
         let place = match kept.keep_conflict(origin, note) {
             Ok(()) => format!("the first such one is in {}", kept.describe_conflict(origin)),
             Err(error) => format!("it could not be kept: {error}"),
         };
-        self.journal.refused(origin, Refused::Conflict, || {
+        self.journal.refused(origin, Refused::conflict(head), || {
             format!(
-                "`{origin}` has two histories: it signed another tree of {size} leaves than the one that was cosigned; {place}"
+                "`{origin}` has two histories: it signed another tree of {} leaves than the one that was cosigned; {place}",
+                head.size
             )
         });
     }

@@ -55,6 +55,7 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
     let read = taking.follow(append, conversion, &mut sources);
     let Taking { accepted, meter, producer, passed, .. } = taking;
     drop(producer);
+    log.end_dropping();
     // Before the log is closed, which waits for a medium less patiently.
     let signed = log.flush();
     let signed = signed.and_then(|()| passed.map_or(Ok(()), |source| source.keep_passed()));
@@ -164,8 +165,8 @@ fn ids() -> Result<Box<dyn FnMut() -> [u8; 16] + Send>, Failure> {
 /// So many descriptors are left to the log and to everything else.
 const OTHER_FILES: u64 = 128;
 
-/// Has as many files open as the system lets it: each that is followed is one. Returns how many may be.
-fn raise_open_files() -> usize {
+/// Has as many files open as the system lets it: each that is followed is one, and each client two. Returns how many may be followed.
+pub(super) fn raise_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let most = if raised.is_ok() { limit.maximum } else { limit.current };

@@ -1,5 +1,6 @@
 //! `bulla append --listen`: entries of other processes, over a local socket.
 
+use super::following::raise_open_files;
 use super::lines::Place;
 use super::meter::Meter;
 use super::summary::failure_with;
@@ -80,6 +81,7 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
         listen = listen.records(path);
         places.push(format!("{} for syslog", path.display()));
     }
+    raise_open_files();
     let listening = listen.start(&log)?;
     note!("listening at {}", places.join(" and "));
     if append.listen_mode & OTHERS_SEND != 0 && !append.actor_from_peer {
@@ -108,6 +110,7 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
         }
     };
     let counts = listening.stop();
+    log.end_dropping();
     // Before the log is closed, which waits for a medium less patiently.
     let signed = log.flush();
     let (telemetry, closed) = log.close_with_telemetry();

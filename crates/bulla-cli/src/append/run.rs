@@ -135,6 +135,8 @@ impl Run<'_> {
         inputs: &[Input],
         read: Result<(), Failure>,
     ) -> Result<Exit, Failure> {
+        // An outage would be waited out, for which nobody dropped anything.
+        log.end_dropping();
         // Before the log is closed, which waits for a medium less patiently.
         // What was dropped is counted, and no failure: a receipt after that is of the rest.
         let signed = producer.flush().and_then(|receipt| match receipt.dropped() {

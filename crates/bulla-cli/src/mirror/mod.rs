@@ -40,7 +40,7 @@ What arrives is compared with what the log's key has signed, frame by frame; the
 back, and never to another history. Keys and vault are not copied, nor what no checkpoint covers.
 Ends when it is interrupted or killed, at any time: started again, it goes on.
 DEST is a directory, HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH, where `bulla` is installed, too.
-The first attempt has to succeed; from then on what fails is tried again, after a second and more.
+What fails before anything has arrived ends it; later that is tried again, after a second or more.
 
 Examples:
   bulla mirror audit /mnt/backup/audit

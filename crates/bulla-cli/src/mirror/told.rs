@@ -18,10 +18,42 @@ pub(super) struct Teller {
     /// Shown on a terminal only.
     bar: ProgressBar,
     last: Option<Shipped>,
+    /// Whether the copy was ever seen to hold anything of the log.
+    begun: bool,
     /// What was printed last, and when.
     printed: Option<(Shipped, Instant)>,
-    /// Whether anything has arrived since something failed.
+    /// Which frames have arrived.
+    reached: Reached,
+    /// Whether any arrived since something failed that had not before.
     gone_on: bool,
+}
+
+/// How far a mirror came: each attempt begins at its checkpoint again, and tells of frames once more that an earlier one had shipped.
+#[derive(Default)]
+struct Reached {
+    /// The frames up to which the attempt that is under way ships them.
+    signed: u64,
+    /// Frames that had arrived at the furthest.
+    furthest: u64,
+}
+
+impl Reached {
+    /// Whether frames have arrived by `shipped` that never had before. `last` is what was told before that.
+    fn goes_on(&mut self, last: Option<&Shipped>, shipped: &Shipped) -> bool {
+        let begins = last
+            .is_none_or(|last| last.frames != shipped.frames || last.behind.frames < shipped.behind.frames);
+        if begins {
+            self.signed = shipped.frames + shipped.behind.frames;
+        }
+        // Before an attempt has looked at the log it is behind by nothing.
+        let arrived = match shipped.behind.frames {
+            0 => shipped.frames,
+            behind => self.signed.saturating_sub(behind).max(shipped.frames),
+        };
+        let goes_on = arrived > self.furthest || shipped.advanced;
+        self.furthest = self.furthest.max(arrived);
+        goes_on
+    }
 }
 
 impl Teller {
@@ -33,23 +65,34 @@ impl Teller {
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())),
         };
         bar.enable_steady_tick(EVERY);
-        Teller { destination: destination.to_owned(), json, bar, last: None, printed: None, gone_on: false }
+        Teller {
+            destination: destination.to_owned(),
+            json,
+            bar,
+            last: None,
+            begun: false,
+            printed: None,
+            reached: Reached::default(),
+            gone_on: false,
+        }
     }
 
-    /// Whether the destination was ever reached.
+    /// Whether the copy was ever seen to hold anything of the log.
     pub(super) fn has_begun(&self) -> bool {
-        self.last.is_some()
+        self.begun
     }
 
-    /// Whether anything has arrived since this was asked last.
+    /// Whether anything has arrived since this was asked last that had not before.
     pub(super) fn has_gone_on(&mut self) -> bool {
         std::mem::take(&mut self.gone_on)
     }
 
     /// Tells what has arrived.
     pub(super) fn tell(&mut self, shipped: &Shipped) {
-        let before = self.last.replace(*shipped);
-        self.gone_on |= before.is_some_and(|before| before != *shipped);
+        let goes_on = self.reached.goes_on(self.last.as_ref(), shipped);
+        self.gone_on |= goes_on;
+        self.begun |= goes_on;
+        self.last = Some(*shipped);
         self.bar.set_message(sentence(shipped));
         let is_new = self.printed.is_none_or(|(printed, at)| {
             (printed.frames, printed.behind) != (shipped.frames, shipped.behind)
@@ -117,5 +160,58 @@ fn sentence(shipped: &Shipped) -> String {
             counted(behind.entries, "entry"),
             HumanBytes(behind.bytes)
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shipped(frames: u64, behind: u64) -> Shipped {
+        let mut shipped = Shipped::default();
+        (shipped.frames, shipped.behind.frames) = (frames, behind);
+        shipped
+    }
+
+    /// Has an attempt told that finds a copy of `frames` frames, and ships from `signed` of the log until so many have arrived.
+    fn attempt(teller: &mut Teller, frames: u64, signed: u64, arrived: u64) -> bool {
+        teller.tell(&shipped(frames, 0));
+        for behind in (signed - arrived..=signed - frames).rev() {
+            teller.tell(&shipped(frames, behind));
+        }
+        teller.has_gone_on()
+    }
+
+    #[test]
+    fn an_attempt_that_comes_no_further_than_the_last_one_came_to_nothing() {
+        let mut teller = Teller::new("copy", false);
+        attempt(&mut teller, 10, 10, 10);
+        assert!(!attempt(&mut teller, 10, 50, 10));
+        assert!(attempt(&mut teller, 10, 50, 30));
+        for arrived in [30, 30, 20, 10] {
+            assert!(!attempt(&mut teller, 10, 50, arrived), "{arrived}");
+        }
+        assert!(!attempt(&mut teller, 10, 60, 30), "that the log has grown is nothing that arrived");
+        assert!(attempt(&mut teller, 10, 60, 31));
+        // The next checkpoint is published, and then everything is as it was.
+        teller.tell(&shipped(60, 0));
+        assert!(teller.has_gone_on());
+        assert!(!attempt(&mut teller, 60, 60, 60));
+    }
+
+    #[test]
+    fn nothing_has_begun_before_anything_of_the_log_is_there() {
+        let mut teller = Teller::new("copy", false);
+        assert!(!attempt(&mut teller, 0, 5, 0) && !teller.has_begun());
+        assert!(attempt(&mut teller, 0, 5, 1) && teller.has_begun());
+        // That of a log without frames is its checkpoint.
+        let mut teller = Teller::new("copy", false);
+        let mut published = shipped(0, 0);
+        published.advanced = true;
+        teller.tell(&published);
+        assert!(teller.has_begun());
+        let mut teller = Teller::new("copy", false);
+        teller.tell(&shipped(3, 0));
+        assert!(teller.has_begun(), "there is a mirror already");
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::support::{
     Mount, Place, arguments, bulla, bulla_with, command, command_under, exit, finish, incompressible, lines,
-    may_mount, parse_lines,
+    may_mount, parse_lines, signal,
 };
 use bulla::{Log, Options};
+use rustix::process::Signal;
 
 #[test]
 fn a_full_disk_is_told_and_costs_nothing_that_was_committed() {
@@ -43,6 +44,56 @@ fn a_full_disk_is_told_and_costs_nothing_that_was_committed() {
         assert_eq!(line["payload"], entry["payload"]);
     }
     drop(mount);
+}
+
+/// A log that drops entries does not have its writer wait for a disk either: at the end of the input it fails as another one would.
+/// One that is to wait does, until it is told to end.
+#[test]
+fn the_end_of_the_input_in_an_outage_ends_a_log_that_drops_and_no_log_that_waits() {
+    const TEST: &str =
+        "environment::the_end_of_the_input_in_an_outage_ends_a_log_that_drops_and_no_log_that_waits";
+    if !may_mount(TEST) {
+        return;
+    }
+    for on_failure in ["drop", "block"] {
+        let place = Place::empty();
+        let disk = place.path("disk");
+        let mount = Mount::new(&disk, "size=4m");
+        let (audit, keys) = (disk.join("audit"), place.path("keys"));
+        let run = |subcommand: &str, more: &[&str], input: &[u8]| {
+            let mut all = arguments![subcommand, audit, "--keys", keys];
+            all.extend(more.iter().map(std::ffi::OsString::from));
+            bulla_with(all, input)
+        };
+        run("init", &[], b"").exits(exit::DONE);
+        run("append", &[], &lines(0..10)).exits(exit::DONE);
+        run("config", &["set", "on_failure", on_failure], b"").exits(exit::DONE);
+        let mut filler = std::fs::File::create(disk.join("filler")).unwrap();
+        while std::io::Write::write_all(&mut filler, &[0; 4096]).is_ok() {}
+        // Room to open the log, and not for what is appended.
+        filler.set_len(filler.metadata().unwrap().len() - (256 << 10)).unwrap();
+        let input = place.write("input", &incompressible(100));
+        let mut child =
+            command(arguments!["append", audit, "--keys", keys, "--json", input]).spawn().unwrap();
+        if on_failure == "block" {
+            let mut err = std::io::BufReader::new(child.stderr.take().unwrap());
+            let mut told = String::new();
+            std::io::BufRead::read_line(&mut err, &mut told).unwrap();
+            assert!(told.contains("waiting, and trying again") && told.contains("No space left"), "{told}");
+            signal(&child, Signal::TERM);
+            let ran = finish(child);
+            assert_eq!((ran.code, &ran.json()["committed"]), (exit::ENVIRONMENT, &0.into()));
+        } else {
+            let ran = finish(child).exits(exit::ENVIRONMENT);
+            assert!(ran.err.contains("No space left on device"), "{ran:?}");
+            assert_eq!((&ran.json()["committed"], &ran.json()["interrupted"]), (&0.into(), &false.into()));
+        }
+        drop(filler);
+        std::fs::remove_file(disk.join("filler")).unwrap();
+        run("append", &[], &lines(10..20)).exits(exit::DONE);
+        run("verify", &[], b"").exits(exit::DONE);
+        drop(mount);
+    }
 }
 
 /// A reader of the vault makes a file beside it: what that is for is said, and what to do.

@@ -118,15 +118,16 @@ fn what_an_init_that_was_killed_has_left_is_told_with_what_to_do() {
         assert!(said.iter().all(|said| ran.err.contains(said)), "{said:?}: {}", ran.err);
         ran.err
     };
-    // Killed before the log was one: its directory says so, and then the key directory.
+    // Killed before the log was one: what it left is said of both directories at once, and of the one that is left.
     let place = Place::new();
     let config = place.audit().join("bulla.toml");
     std::fs::remove_file(&config).unwrap();
     let said = ["audit exists and is not empty: it has `LOCK`", "no `bulla.toml`", "cut short", "remove it"];
-    refused(&place, &said);
+    let of_keys = ["audit.keys exists and is not empty: it has", "`identity.age`", "`vault`", "cut short"];
+    let of_keys = [&of_keys[..], &["where no log was made with them, remove it"]].concat();
+    refused(&place, &[&said[..], &of_keys].concat());
     std::fs::remove_dir_all(place.audit()).unwrap();
-    let said = ["audit.keys exists and is not empty: it has", "`identity.age`", "`vault`", "cut short"];
-    refused(&place, &[&said[..], &["where no log was made with them, remove it"]].concat());
+    refused(&place, &of_keys);
     std::fs::remove_dir_all(place.path("audit.keys")).unwrap();
     place.run("init", &[]).exits(exit::DONE);
 

@@ -1,6 +1,6 @@
 //! `append --listen`: entries of other processes.
 
-use crate::support::{Place, Ran, command, eventually, exit, finish, not_tested, signal};
+use crate::support::{Place, Ran, command, command_under, eventually, exit, finish, not_tested, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -52,6 +52,28 @@ pub(crate) fn listen(place: &Place) -> Ran {
     assert_eq!(listening.ask(b"L{\"operation\":\"x\"}\n?\n")["accepted"], 1);
     UnixDatagram::unbound().unwrap().send_to(b"L{\"operation\":\"x\"}", &listening.datagrams).unwrap();
     listening.end(Signal::TERM, exit::SOME_REFUSED)
+}
+
+/// Those that are let in leave the log the files that it needs to go on by another path.
+#[test]
+fn more_clients_than_there_are_descriptors_for_are_refused_at_the_start() {
+    let place = Place::new();
+    let under = |limit: &str, clients: &str| {
+        let stream = place.path("stream.sock");
+        let words = place.arguments("append", &["--listen", stream.to_str().unwrap(), "--clients", clients]);
+        let limited = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+        (command_under(&["sh", "-c", &limited], &words).spawn().unwrap(), stream)
+    };
+    for (limit, clients, needed) in [("48", "64", "256"), ("199", "36", "200")] {
+        let ran = finish(under(limit, clients).0).exits(exit::ENVIRONMENT);
+        for told in [&format!("{limit} open files"), &format!("{clients} clients"), needed, "ulimit -n"] {
+            assert!(ran.err.contains(told), "{told}: {ran:?}");
+        }
+    }
+    let (child, stream) = under("200", "36");
+    eventually("it listens", || stream.exists());
+    signal(&child, Signal::TERM);
+    finish(child).exits(exit::DONE);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::support::{
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -227,15 +228,40 @@ fn a_full_disk_leaves_the_mirror_as_it_was() {
     bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::DONE);
     let before = verified(&place, &to);
     place.append(&[], &crate::support::incompressible(300)).exits(exit::DONE);
-    // From the start nothing was possible, or all attempts came to nothing.
-    let words = arguments!["mirror", place.audit(), &to];
-    let mut mirror = command(words).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1500));
-    assert!(mirror.try_wait().unwrap().is_none(), "it waits for room");
-    mirror.kill().unwrap();
-    let err = String::from_utf8(mirror.wait_with_output().unwrap().stderr).unwrap();
-    assert!(err.contains("No space left on device") && err.contains("trying again"), "{err}");
+    // Attempts that come to nothing are told, and the waits between them grow, so that those of `--once` come to an end.
+    for more in [&[][..], &["--once"]] {
+        let mut words = arguments!["mirror", place.audit(), &to];
+        words.extend(more.iter().map(std::ffi::OsString::from));
+        let mut mirror = command(words).spawn().unwrap();
+        let told = BufReader::new(mirror.stderr.take().unwrap()).lines();
+        let told = told.take(3).collect::<Result<Vec<_>, _>>().unwrap();
+        killed(mirror);
+        for (line, delay) in told.iter().zip(["1 s", "2 s", "4 s"]) {
+            let ends = format!("; trying again in {delay}");
+            assert!(line.contains("No space left on device") && line.ends_with(&ends), "{more:?}: {told:?}");
+        }
+        assert_eq!(told.len(), 3);
+    }
     assert_eq!(verified(&place, &to)["tree_size"], before["tree_size"]);
+}
+
+/// What fails before anything of the log is there ends it: somebody is to look at that.
+#[test]
+fn a_first_copy_onto_a_full_disk_ends_at_once() {
+    if !may_mount("mirror::a_first_copy_onto_a_full_disk_ends_at_once") {
+        return;
+    }
+    let (place, _) = filled();
+    let mount = place.path("small");
+    let _mount = Mount::new(&mount, "size=64k");
+    let mut filler = fs::File::create(mount.join("filler")).unwrap();
+    while std::io::Write::write_all(&mut filler, &[0; 512]).is_ok() {}
+    for more in [&[][..], &["--once"]] {
+        let mut words = arguments!["mirror", place.audit(), mount.join("copy")];
+        words.extend(more.iter().map(std::ffi::OsString::from));
+        let ran = bulla(words).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("No space left on device") && !ran.err.contains("trying again"), "{ran:?}");
+    }
 }
 
 /// A server of ssh on this host, for this user alone, with what reaches it.

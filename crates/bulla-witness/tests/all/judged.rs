@@ -105,8 +105,10 @@ fn another_history_is_never_cosigned() {
         assert_eq!(witness.add_checkpoint(&log.request(seen, 20)).status, 200, "its own history goes on");
         let told = world.told.lock().unwrap();
         assert!(told[0].contains("nothing shows that its tree of 20 leaves begins with"), "{told:?}");
-        assert!(told[1].contains("two histories"), "{told:?}");
-        assert_eq!(told.len(), 2, "the same is not told again: {told:?}");
+        let next = format!("nothing shows that its tree of {} leaves begins with", seen + 1);
+        assert!(told[1].contains(&next), "each tree is told of: {told:?}");
+        assert!(told[2].contains("two histories"), "{told:?}");
+        assert_eq!(told.len(), 3, "{told:?}");
         // What shows it is kept: two checkpoints of one size, each signed by the log.
         let kept = world
             .state
@@ -173,6 +175,49 @@ fn only_configured_logs_are_cosigned_and_only_with_their_signature() {
     let kept = world.state.list("logs").unwrap();
     let kept = bulla_store::read_small(&*world.state, &format!("logs/{}", kept[0].name), 1 << 20).unwrap();
     assert!(!String::from_utf8(kept).unwrap().contains("someone"));
+}
+
+/// Whoever has a sound log's checkpoints can send them with proofs that do not hold: that is refused, and what it has the witness tell
+/// hides no other history.
+#[test]
+fn a_wrong_proof_about_a_sound_log_hides_no_other_history() {
+    let (world, _) = World::begun(Ed25519);
+    let (log, other) = (Log::new(ORIGIN, 0, 150), Log::new(ORIGIN, 1, 150));
+    let witness = world.open(&[&log]).unwrap();
+    let told = || std::mem::take(&mut *world.told.lock().unwrap());
+    let wrong = |old_size, of: &Log, size| {
+        let note = of.note(size);
+        let request = Request { old_size, proof: vec![of.leaves[0]], note: note.as_bytes() }.render();
+        witness.add_checkpoint(request.as_bytes()).status
+    };
+    assert_eq!(wrong(0, &log, 5), 422);
+    assert_eq!(witness.add_checkpoint(&log.request(0, 5)).status, 200);
+    assert_eq!(wrong(5, &log, 5), 422, "what was cosigned, and a proof of nothing");
+    assert_eq!(told(), [""; 0], "nothing of that speaks of another tree than the log's");
+    for _ in 0..3 {
+        assert_eq!(wrong(5, &log, 6), 422);
+    }
+    let lines = told();
+    assert!(lines.len() == 1 && lines[0].contains(&log.root(6).to_base64()), "{lines:?}");
+    assert_eq!(witness.add_checkpoint(&other.request(5, 6)).status, 422);
+    let lines = told();
+    assert!(lines.len() == 1 && lines[0].contains(&other.root(6).to_base64()), "{lines:?}");
+    assert_eq!(witness.add_checkpoint(&other.request(5, 5)).status, 422);
+    assert!(told()[0].contains("two histories"));
+    // However many there are, no journal is filled with them.
+    for size in 7..150 {
+        wrong(5, &log, size);
+    }
+    let lines = told();
+    assert_eq!(lines.len(), 98, "100 of this log in all, and that there are more: {:?}", lines.last());
+    assert!(lines[97].contains("over 100 trees that `example.com/log` signed were refused"), "{}", lines[97]);
+    // Another kind is told all the same, and later each tree again.
+    witness.add_checkpoint(&other.request(5, 5));
+    assert_eq!(told(), [""; 0], "that was told");
+    world.clock.set(1_700_000_600);
+    wrong(5, &log, 149);
+    let lines = told();
+    assert!(lines.len() == 1 && lines[0].contains("its tree of 149 leaves"), "{lines:?}");
 }
 
 /// Whoever sends the same request again and again fills no journal, and neither does whoever makes up logs.

@@ -219,8 +219,7 @@ impl Init {
             true => Some(keys.directory().ok_or_else(|| no_place_for_a_vault(keys))?),
             false => None,
         };
-        place::LOG.require_unused(log, &[])?;
-        place::KEYS.require_unused(keys, &[])?;
+        place::require_unused(log, keys)?;
         // What fails from here on leaves nothing behind: what was taken last goes first, which may lie in the other.
         let log_place = Place::take(log, &place::LOG)?;
         let key_place = Place::take(keys, &place::KEYS)?;

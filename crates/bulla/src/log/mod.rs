@@ -464,6 +464,13 @@ impl Log {
         Watch { engine: Arc::downgrade(&self.engine) }
     }
 
+    /// Says that all has been appended that there is. With [`OnFailure::Drop`](crate::OnFailure::Drop) nothing more can be dropped then, and
+    /// the log, which would go on trying until it is closed, fails from now on as with `Refuse`: once it has tried as often as `retries` says.
+    /// So whoever waits for what is left hears how it went. With another `on_failure` nothing changes.
+    pub fn end_dropping(&self) {
+        self.engine.end_dropping();
+    }
+
     /// By what another thread can say that this log is about to be closed.
     pub fn closing(&self) -> Closing {
         Closing { back_off: self.engine.back_off.clone(), vault: self.engine.shared_vault() }

@@ -9,7 +9,9 @@ use crate::control::link::Stop;
 use crate::log::Log;
 use crate::write::telling;
 use bulla_store::{Error, Result, process};
+use bulla_text::spelling::counted;
 use rustix::net::SocketType;
+use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +19,10 @@ use std::thread::JoinHandle;
 
 /// Clients at once, unless it is said otherwise.
 const CLIENTS: usize = 64;
+/// Descriptors of a client: one that is read, and one that is written.
+const OF_CLIENT: u64 = 2;
+/// Those of the log, its vault and its paths, of whoever reads or erases meanwhile, and of the process itself.
+const RESERVED: u64 = 128;
 /// The sockets' owner alone may connect.
 const MODE: u32 = 0o600;
 
@@ -96,7 +102,8 @@ impl Listen {
         self
     }
 
-    /// Clients of the stream socket at once (default 64): more are turned away. Each has a producer.
+    /// Clients of the stream socket at once (default 64): more are turned away. Each has a producer, and takes two descriptors: the limit
+    /// on open files has to have room for them, and for 128 more.
     pub fn clients(mut self, clients: usize) -> Self {
         self.clients = clients;
         self
@@ -118,7 +125,7 @@ impl Listen {
     ///
     /// # Errors
     /// `Invalid` for a mode or number out of range, for no socket at all, and where something else lies at a path; `Locked`
-    /// where somebody listens there; else `Unavailable`.
+    /// where somebody listens there; `Unavailable` where the process may have too few files open for so many clients, and else.
     pub fn start(self, log: &Log) -> Result<Listening> {
         if self.stream.is_none() && self.datagrams.is_none() && self.records.is_none() {
             return Err(Error::invalid("there is no socket to listen at"));
@@ -128,6 +135,9 @@ impl Listen {
         }
         if self.clients == 0 {
             return Err(Error::invalid("listening needs room for a client"));
+        }
+        if self.stream.is_some() {
+            require_descriptors(self.clients, getrlimit(Resource::Nofile).current)?;
         }
         let bind = |path: &Option<PathBuf>, kind| {
             path.as_ref().map(|path| Listener::bind(path, kind, self.mode)).transpose()
@@ -164,6 +174,20 @@ impl Listen {
             listening.run("bulla-listen", listener, accept).map_err(failed)?;
         }
         Ok(listening)
+    }
+}
+
+/// That clients leave to the log the descriptors that it needs, where the process may have `limit` of them: one that finds none left when
+/// it is to go on by another path stands still until clients leave.
+fn require_descriptors(clients: usize, limit: Option<u64>) -> Result<()> {
+    let needed = (clients as u64).saturating_mul(OF_CLIENT).saturating_add(RESERVED);
+    match limit {
+        Some(limit) if limit < needed => Err(Error::unavailable(format!(
+            "this process may have {limit} open files, and {}, the log and the rest need {needed}: raise that (`ulimit -n`, \
+             `LimitNOFILE=` of systemd), or listen for fewer clients",
+            counted(clients as u64, "client")
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@
 //! - whoever closes the log does not sit out waits: a wait that is under way ends when closing is announced, later ones
 //!   are short, and together they take no more than [`CLOSING_IN_ALL`]. Every attempt is made all the same, so closing
 //!   gives nothing up that would not have been given up anyway;
-//! - a log that is to go on for ever makes further attempts until closing is announced, and no longer;
+//! - a log that is to go on for ever makes further attempts until closing is announced, or it is to go on no longer;
 //! - whoever says so has even that end: once attempts are given up, there is no wait and no further attempt at anything.
 
 use bulla_crypto::environment::{Clock, Interrupt, Tell};
@@ -71,6 +71,11 @@ impl BackOff {
     /// Has attempts end, from now on, only when closing is announced.
     pub(crate) fn go_on_for_ever(&self) {
         self.endless.store(true, Ordering::Relaxed);
+    }
+
+    /// Has attempts end, from now on, once they are as many as those of any other log; those that are more end with the one under way.
+    pub(crate) fn go_on_no_longer(&self) {
+        self.endless.store(false, Ordering::Relaxed);
     }
 
     /// Whether attempts end only when closing is announced, and it is not yet.
@@ -333,6 +338,25 @@ mod tests {
             while tried.recv_timeout(Duration::from_millis(1)).is_ok() || !failing.is_finished() {}
             assert_eq!(failing.join().unwrap(), Err("it fails"));
         });
+    }
+
+    /// As often as any other log would have tried, whenever that is said.
+    #[test]
+    fn a_log_that_goes_on_no_longer_tries_as_often_as_any_other() {
+        for tried in [0, 1, 3, 20] {
+            let back_off = BackOff::new(Arc::new(Told::default()), 5, Duration::ZERO);
+            back_off.go_on_for_ever();
+            let mut attempts = 0;
+            let attempt = || {
+                attempts += 1;
+                if attempts >= tried {
+                    back_off.go_on_no_longer();
+                }
+                Err::<(), _>("it fails")
+            };
+            assert_eq!(back_off.retry(|_| true, attempt), Err("it fails"));
+            assert_eq!(attempts, tried.max(6));
+        }
     }
 
     #[test]

@@ -181,6 +181,7 @@ impl Checkpointer {
             subjects.signs(head)?;
             self.followed = size;
         }
+        // Behind that: the seal state says how many frames the vault has followed, which has to be so however this is cut short.
         let (log, followed) = (self.config.id, self.followed);
         SealState { log, terms, chain, root, subjects, followed, holds }.save(&*self.keys)?;
         let note = signed_note(&self.config.origin, size, root, &self.signing)?;

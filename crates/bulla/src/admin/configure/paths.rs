@@ -2,7 +2,7 @@
 
 use crate::format::config::LogConfig;
 use crate::format::files;
-use crate::format::path::{self, PathId};
+use crate::format::path::{self, NoPath, PathId};
 use crate::format::segment;
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::paths::{is_same_place, open_path};
@@ -103,7 +103,13 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
     match path::read(store, log) {
         Ok(Some(id)) => return Ok(id),
         Ok(None) => {}
-        Err(why) => return Err(refused(path, &format!("cannot be a path of this log: {why}"))),
+        Err(NoPath::Other(why)) => {
+            return Err(refused(path, &format!("cannot be a path of this log: {why}")));
+        }
+        Err(NoPath::Unclear(why)) => {
+            let path = path.display();
+            return Err(Error::unavailable(format!("{path}, a backup path, cannot be looked at: {why}")));
+        }
     }
     let items =
         store.list("").map_err(|error| Error::io(format!("listing {}", store.describe("")), error))?;

@@ -115,6 +115,23 @@ impl Drop for Place<'_> {
     }
 }
 
+/// That the directories of a log and of its keys are missing, or empty. Where an `init` was cut short, it is said of both what it left.
+///
+/// # Errors
+/// As [`Contents::require_unused`].
+pub(super) fn require_unused(log: &dyn Store, keys: &dyn Store) -> Result<()> {
+    let of_keys = KEYS.require_unused(keys, &[]);
+    let Err(of_log) = LOG.require_unused(log, &[]) else { return of_keys };
+    let items = log.list("").unwrap_or_default();
+    let names = items.into_iter().map(|item| item.name).collect::<Vec<_>>();
+    match of_keys {
+        Err(of_keys) if of_keys.kind() == ErrorKind::Refused && was_cut_short(log, &names) => {
+            Err(Error::new(ErrorKind::Refused, format!("{of_log}; and {of_keys}")))
+        }
+        _ => Err(of_log),
+    }
+}
+
 impl Contents {
     /// That a directory is missing, or has nothing in it but these.
     ///
@@ -154,7 +171,7 @@ fn explain_log(store: &dyn Store, names: &[String]) -> String {
     }
     let without = |found: &[String]| format!("it has {} and no `{}`", listed(found), config::FILE);
     let known = LOG.known(names);
-    if known.len() == names.len() && is_empty_log(store) {
+    if was_cut_short(store, names) {
         return format!(
             "{}, as an `init` leaves it that was cut short, and nothing was logged in it: remove it, or {ANOTHER}",
             without(names)
@@ -179,6 +196,12 @@ fn explain_keys(_: &dyn Store, names: &[String]) -> String {
             listed(&known)
         ),
     }
+}
+
+/// Whether a directory with these names is one of a log that an `init` has begun and not finished.
+fn was_cut_short(store: &dyn Store, names: &[String]) -> bool {
+    let is_whole = names.iter().any(|name| name == config::FILE);
+    !is_whole && !names.is_empty() && LOG.known(names).len() == names.len() && is_empty_log(store)
 }
 
 /// Whether nothing says that an entry was ever logged: no file of a segment, a tile or an index, and a checkpoint of no frames or none.

@@ -115,14 +115,16 @@ pub(crate) fn followed_more(
     }
 }
 
-/// That a log which goes on behind `frames` is an older copy.
+/// That a log which goes on behind `frames` is an older copy, or lacks a path: the vault is told of frames before the seal state speaks of
+/// them, which may then not be written any more.
 ///
 /// # Errors
 /// Where the vault cannot be read.
 pub(crate) fn older_log((log, frames): (&dyn Store, u64), keys: &dyn Store, vault: &Vault) -> Result<Error> {
     Ok(Error::tampered(format!(
-        "{} ends after {}, but the vault in {} has followed {}: an older copy of the log was put in its place; \
-         bring the newest one, or, where it is lost for good, go on with this one by `bulla restore --older-log`",
+        "{} ends after {}, but the vault in {} has followed {}: an older copy of the log was put in its place, or a path of it is missing \
+         that has the rest; bring that, or the newest copy, or, where they are lost for good, go on with this one by \
+         `bulla restore --older-log`",
         log.describe(""),
         counted(frames, "frame"),
         keys.describe(""),

@@ -113,3 +113,15 @@ fn a_path_whose_checkpoint_cannot_be_compared_contradicts_nothing() {
     log.close().unwrap();
     world.check(320);
 }
+
+#[test]
+fn a_path_that_cannot_be_read_is_not_refused_as_none_when_it_is_named() {
+    let (world, broken) = moved();
+    world.set("backup_paths", "/backup");
+    *broken.lock().unwrap() = Some("path");
+    let error = world.try_set("backup_paths", "/backup,/third").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("/backup, a backup path, cannot be looked at"), "{error}");
+    *broken.lock().unwrap() = None;
+    world.set("backup_paths", "/backup,/third");
+}

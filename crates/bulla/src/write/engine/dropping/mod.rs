@@ -126,6 +126,13 @@ impl Engine {
         }
     }
 
+    /// Has the log fail at an outage, where it would drop entries in it.
+    pub(crate) fn end_dropping(&self) {
+        if self.tuning.on_failure == OnFailure::Drop {
+            self.back_off.go_on_no_longer();
+        }
+    }
+
     /// Goes on with a note that an earlier process left: an event is to tell of what it says, or one does already.
     pub(super) fn take_note_up(&self, note: DroppingNote, untold: Option<Dropped>) {
         let mut state = self.dropping.state.lock();
