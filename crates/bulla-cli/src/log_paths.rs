@@ -133,11 +133,20 @@ impl LogPaths {
         }
     }
 
-    /// That a file to be written lies neither in the log nor among its keys: there it would be taken for a part of
-    /// them, or for one that an attacker left.
+    /// That a file to be written lies neither in the log, on whichever of its paths, nor among its keys or their replicas: there it
+    /// would be taken for a part of them, or for one that an attacker left.
     pub(crate) fn refuse_inside(&self, file: &Path) -> Result<(), Failure> {
-        let (directory, keys) = (self.directory(), self.keys());
-        let refused = [(&directory, "is where the log lies"), (&keys, "is where its keys lie")];
+        let mut refused =
+            vec![(self.directory(), "is where the log lies"), (self.keys(), "is where its keys lie")];
+        refused.extend(self.also.iter().map(|path| (path.clone(), "is where the log lies, too")));
+        // Where the settings cannot be read, nothing is known to lie elsewhere: what is wrong with them is told by who needs them.
+        let settings = self.host_settings().ok().flatten();
+        let mut add = |setting, why| {
+            let places = settings.as_ref().map(|settings| places(settings, setting)).unwrap_or_default();
+            refused.extend(places.into_iter().map(|path| (path, why)));
+        };
+        add("backup_paths", "is a path of the log (`backup_paths`)");
+        add("vault_replicas", "is where a replica of its vault lies");
         match refused.into_iter().find(|(directory, _)| inside(file, directory)) {
             None => Ok(()),
             Some((directory, why)) => {
@@ -150,9 +159,13 @@ impl LogPaths {
     /// Where replicas of the vault lie, as the settings that are kept with the keys say; `None` where those cannot be read.
     pub(crate) fn vault_replicas(&self) -> Result<Option<Vec<PathBuf>>, Failure> {
         let Some(settings) = self.host_settings()? else { return Ok(None) };
-        let places = settings.settings().into_iter().find(|setting| setting.name == "vault_replicas");
-        let places = places.map(|setting| setting.value.split_terminator(',').map(PathBuf::from).collect());
-        Ok(Some(places.unwrap_or_default()))
+        Ok(Some(places(&settings, "vault_replicas")))
+    }
+
+    /// The paths on which the log goes on where one fails, as the settings that are kept with the keys say; none where those cannot be read.
+    pub(crate) fn backup_paths(&self) -> Vec<PathBuf> {
+        let settings = self.host_settings().ok().flatten();
+        settings.map(|settings| places(&settings, "backup_paths")).unwrap_or_default()
     }
 
     /// The directory in which the log with this id sets entries aside that it drops, and how many files of it are there; `None` where there are
@@ -218,6 +231,14 @@ impl LogPaths {
             Err(error) => Err(Failure::key_file(path.display(), &error)),
         }
     }
+}
+
+/// The directories that a setting names.
+fn places(settings: &Options, name: &str) -> Vec<PathBuf> {
+    let setting = settings.settings().into_iter().find(|setting| setting.name == name);
+    setting
+        .map(|setting| setting.value.split_terminator(',').map(PathBuf::from).collect())
+        .unwrap_or_default()
 }
 
 /// Whether a path leads into a directory, by whatever detour.
