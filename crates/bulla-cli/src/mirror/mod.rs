@@ -179,7 +179,11 @@ impl Mirror {
             Destination::Here(path) => {
                 let destination = Arc::new(FileSystem::new(path));
                 let mut mirror = mirror::Mirror::open_stores(source, destination, key.cloned())?;
-                teller.tell(&mirror.shipped());
+                teller.tell_found(&mirror.shipped());
+                // One that is to go on waits for what is missing from the start, such as room.
+                if !self.once {
+                    teller.tell(&mirror.shipped());
+                }
                 loop {
                     let shipped = mirror.poll(|shipped| teller.tell(shipped))?;
                     teller.tell(&shipped);

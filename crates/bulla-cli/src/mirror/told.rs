@@ -17,6 +17,8 @@ pub(super) struct Teller {
     json: bool,
     /// Shown on a terminal only.
     bar: ProgressBar,
+    /// What the destination had before anything arrived.
+    found: Option<Shipped>,
     last: Option<Shipped>,
     /// What was printed last, and when.
     printed: Option<(Shipped, Instant)>,
@@ -33,7 +35,15 @@ impl Teller {
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())),
         };
         bar.enable_steady_tick(EVERY);
-        Teller { destination: destination.to_owned(), json, bar, last: None, printed: None, gone_on: false }
+        Teller {
+            destination: destination.to_owned(),
+            json,
+            bar,
+            found: None,
+            last: None,
+            printed: None,
+            gone_on: false,
+        }
     }
 
     /// Whether the destination was ever reached.
@@ -46,10 +56,26 @@ impl Teller {
         std::mem::take(&mut self.gone_on)
     }
 
+    /// Tells what the destination has before anything arrives, and of one that has nothing that the copy begins: where there was one before,
+    /// it is not there.
+    pub(super) fn tell_found(&mut self, shipped: &Shipped) {
+        if self.found.replace(*shipped).is_none() && shipped.frames == 0 {
+            self.bar.suspend(|| note!("a first copy is begun in {}", self.destination));
+        }
+        self.show(shipped);
+    }
+
     /// Tells what has arrived.
     pub(super) fn tell(&mut self, shipped: &Shipped) {
+        if self.found.is_none() {
+            self.tell_found(shipped);
+        }
         let before = self.last.replace(*shipped);
         self.gone_on |= before.is_some_and(|before| before != *shipped);
+        self.show(shipped);
+    }
+
+    fn show(&mut self, shipped: &Shipped) {
         self.bar.set_message(sentence(shipped));
         let is_new = self.printed.is_none_or(|(printed, at)| {
             (printed.frames, printed.behind) != (shipped.frames, shipped.behind)

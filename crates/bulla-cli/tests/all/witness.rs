@@ -11,14 +11,14 @@ use std::process::{Child, Command};
 const UNIT: &str = include_str!("../../../../packaging/bulla-witness.service");
 
 /// A witness in a place of its own.
-struct Cosigner {
+pub(crate) struct Cosigner {
     place: Place,
     address: SocketAddr,
     vkey: String,
 }
 
 impl Cosigner {
-    fn new(algorithm: &str) -> Self {
+    pub(crate) fn new(algorithm: &str) -> Self {
         let place = Place::empty();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut witness = Cosigner { place, address, vkey: String::new() };
@@ -49,7 +49,7 @@ impl Cosigner {
     }
 
     /// The policy of a log that asks it.
-    fn policy(&self, place: &Place) -> String {
+    pub(crate) fn policy(&self, place: &Place) -> String {
         place.write(
             "policy.txt",
             format!("witness w {} http://{}\nquorum w\n", self.vkey, self.address).as_bytes(),
