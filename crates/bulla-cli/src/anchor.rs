@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths, error_in};
 use crate::new_file;
-use crate::output::{on_line, print_json};
+use crate::output::{note_lines, on_line, print, print_json};
 use crate::public_key::{ed25519_log_key, parse_key};
 use bulla::keys::{files, signing::SigningKey};
 use bulla::proof::{Anchor as Anchored, Envelope, ProofError};
@@ -85,7 +85,12 @@ impl Anchor {
             let file = read_whole(path)?;
             let anchor = Anchored::parse(&file).map_err(|error| refused(path, error))?;
             let held = anchor.verify(&log_key, &rekor_key).map_err(|error| refused(path, error))?;
-            reader.prove_consistency(held.note).map_err(|error| error_in(path, error))?;
+            reader.prove_consistency(held.note).map_err(|error| {
+                // The anchor's key signed it: that it is of another log, or none of this log's checkpoints, is that it does not hold.
+                let holds_not = error.kind() == bulla::ErrorKind::Invalid;
+                let failure = error_in(path, error);
+                Failure { exit: if holds_not { Exit::Violation } else { failure.exit }, ..failure }
+            })?;
             self.tell(&anchor, (&log_key, &rekor_key), None)?;
             return Ok(Exit::Done);
         }
@@ -98,6 +103,9 @@ impl Anchor {
         if output.symlink_metadata().is_ok() {
             return Err(Failure::usage(format!("{} is there already: name a new file", output.display())));
         }
+        let failed = |error: io::Error| Failure::io(format!("writing {}", output.display()), &error);
+        // A Rekor gives an anchor once: whether there is a place for it is known before it is asked.
+        let begun = new_file::Begun::at(output).map_err(failed)?;
         let anchor = self.anchored(url, &log_key)?;
         let whose = format!("what {url} answered");
         anchor.verify(&log_key, &rekor_key).map_err(|error| {
@@ -106,10 +114,30 @@ impl Anchor {
                 format!("{whose} does not hold, and nothing is kept of it: {error}"),
             )
         })?;
-        let made = new_file::make(output, anchor.render().as_bytes());
-        made.map_err(|error| Failure::io(format!("writing {}", output.display()), &error))?;
+        let text = anchor.render();
+        if let Err(error) = begun.finish(text.as_bytes()) {
+            return Err(self.instead(&text, failed(error)));
+        }
         self.tell(&anchor, (&log_key, &rekor_key), Some(output))?;
         Ok(Exit::Done)
+    }
+
+    /// Prints the anchor that could not be kept.
+    fn instead(&self, text: &str, failure: Failure) -> Failure {
+        // Standard output may be a program's, which is promised an object.
+        let place = if self.json { "standard error" } else { "standard output" };
+        let printed = match self.json {
+            true => {
+                note_lines(text.trim_end());
+                Ok(())
+            }
+            false => print(text),
+        };
+        let what = match printed {
+            Ok(()) => format!("the anchor, which is given once, went to {place}: keep it in a file"),
+            Err(unprinted) => format!("nor could the anchor be printed: {}", unprinted.message),
+        };
+        Failure { message: format!("{}; {what}", failure.message), ..failure }
     }
 
     /// Has the Rekor record the log's checkpoint.
@@ -150,7 +178,12 @@ impl Anchor {
                 _ => "",
             };
             let message = format!("{url} answered {}{known}: {said}", answer.status);
-            return Err(Failure::new(Exit::Refused, message));
+            // What a server says of itself, or of too many requests, may be otherwise in a moment.
+            let exit = match answer.status {
+                408 | 429 | 500.. => Exit::Environment,
+                _ => Exit::Refused,
+            };
+            return Err(Failure::new(exit, message));
         }
         let malformed = |why: String| {
             Failure::new(Exit::Environment, format!("what {url} answered is no entry of a log: {why}"))

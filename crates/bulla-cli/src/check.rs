@@ -1,5 +1,6 @@
 //! `bulla check`.
 
+mod another;
 mod certificate;
 mod hold;
 mod rekeyed;
@@ -168,6 +169,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     const LIMIT: u64 = 4 << 30;
     const FIRST: u64 = 4 << 10;
     let failed = |error: io::Error| Failure::io(name(path), &error);
+    if let Some(what) = another::directory(path) {
+        return Err(another::refused(&name(path), what));
+    }
     let mut bytes = Vec::new();
     let mut file: Box<dyn Read> = match is_standard_input(path) {
         true => Box::new(io::stdin().lock()),
@@ -175,8 +179,13 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     };
     // What begins like no proof is not read to its end, which it may not have.
     (&mut file).take(FIRST).read_to_end(&mut bytes).map_err(failed)?;
-    if let Err(error @ ProofError::Kind) = ProofFile::parse(&bytes) {
-        return Err(refused(path, error));
+    if let Err(error) = ProofFile::parse(&bytes) {
+        if let Some(what) = another::file(&bytes) {
+            return Err(another::refused(&name(path), what));
+        }
+        if matches!(error, ProofError::Kind) {
+            return Err(refused(path, error));
+        }
     }
     file.take(LIMIT + 1 - FIRST).read_to_end(&mut bytes).map_err(failed)?;
     match bytes.len() as u64 > LIMIT {

@@ -179,7 +179,7 @@ impl Config {
                 name if PLACES.contains(&name) => {
                     setting.value.split_terminator(',').map(str::to_owned).collect()
                 }
-                PIN if setting.value.is_empty() => Vec::new(),
+                PIN | ERROR_PATH if setting.value.is_empty() => Vec::new(),
                 _ => vec![setting.value],
             },
             source: match setting.source {
@@ -249,6 +249,24 @@ impl Config {
         }
     }
 
+    /// That the log is not behind this pin, which it is to be held against from its next opening on. What follows the checkpoint may be what
+    /// the pin covers, and a writer at work has compared.
+    fn compare_with_pin(&self, pin: Option<&Path>) -> Result<(), Failure> {
+        let Some(pin) = pin.filter(|_| matches!(self.action, Some(Action::Set))) else { return Ok(()) };
+        let info = bulla::info_of(self.place.log()?)?;
+        match bulla::pinned_frames(pin, &info.vkey)? {
+            Some(frames) if frames > info.tree_size && info.unsigned_bytes == Some(0) => Err(Failure::new(
+                Exit::Violation,
+                format!(
+                    "{} is set as the pin, and covers {frames} frames: the log is BEHIND it, its checkpoint covers {}; run `bulla verify`",
+                    pin.display(),
+                    info.tree_size
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn apply(&self, configure: &Configure) -> Result<Exit, Failure> {
         interrupt::finish_first(self.json, "`bulla config DIR`", || ())?;
         // A file that cannot be read names no pin that would count.
@@ -269,6 +287,9 @@ impl Config {
         let text = outcome.to_text();
         let told = if self.json { print_json(&outcome) } else { print(&text) };
         told.map_err(|failure| failure.but_done(text.trim_end()))?;
+        self.compare_with_pin(
+            now.as_deref().filter(|_| self.words.iter().step_by(2).any(|word| word == PIN)),
+        )?;
         if done.live && done.settings {
             note!("a writer has the log open: it keeps the settings that it has until it opens it again");
         }
@@ -350,6 +371,8 @@ const ERASURE_KEY: &str = "log.erasure_key";
 
 /// The setting that names the pin.
 const PIN: &str = "pin";
+/// The setting that names where entries are set aside that are dropped.
+const ERROR_PATH: &str = "error_path";
 
 /// The settings that are lists.
 const PLACES: [&str; 2] = ["vault_replicas", "backup_paths"];
@@ -364,7 +387,7 @@ struct Key {
 impl Key {
     fn to_json(&self) -> Value {
         let value = match &self.values[..] {
-            [] if [ERASURE_KEY, PIN, WITNESS_POLICY].contains(&&self.name[..]) => Value::Null,
+            [] if [ERASURE_KEY, PIN, ERROR_PATH, WITNESS_POLICY].contains(&&self.name[..]) => Value::Null,
             [value] if self.name != "log.recipients" && !PLACES.contains(&self.name.as_str()) => json!(value),
             values => json!(values),
         };

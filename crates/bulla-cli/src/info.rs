@@ -13,6 +13,7 @@ use bulla::vault::ReplicaState;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Say what a log is and how much is in it, without checking it.
@@ -38,6 +39,7 @@ impl Info {
         let mut facts = Facts::from(bulla::info_of(self.place.log()?)?);
         let mut failures = Vec::new();
         facts.vault_replicas = self.replicas(&mut failures);
+        facts.backup_paths = self.place.backup_paths();
         facts.pin = self.pin(&facts);
         self.refusals(&mut facts, &mut failures);
         facts.dropping = self.dropping(&mut failures);
@@ -72,7 +74,9 @@ impl Info {
             Ok(None) => (None, Some("it is gone".to_owned())),
             Err(error) => (None, Some(error.to_string())),
         };
-        Some(Pin { path: path.display().to_string(), frames, failure })
+        // What follows the checkpoint may be what the pin covers: it is advanced before the checkpoint is.
+        let behind = frames.is_some_and(|frames| frames > facts.tree_size) && facts.unsigned_bytes == Some(0);
+        Some(Pin { path: path.display().to_string(), frames, failure, behind })
     }
 
     /// Which witnesses refuse the log, for whoever may look into the key directory.
@@ -163,6 +167,9 @@ struct Facts {
     vault_replicas: Option<Vec<Replica>>,
     /// The log's pin; `null` where it has none, and where the key directory, which says so, cannot be read.
     pin: Option<Pin>,
+    /// The paths on which the log goes on, for whoever may look into the key directory.
+    #[serde(skip)]
+    backup_paths: Vec<PathBuf>,
     /// The paths of the log that are not there; absent where all are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing_paths: Vec<MissingPathJson>,
@@ -194,6 +201,8 @@ struct Pin {
     frames: Option<u64>,
     /// Why that is not known.
     failure: Option<String>,
+    /// Whether these are more than the log has.
+    behind: bool,
 }
 
 #[derive(Serialize)]
@@ -321,6 +330,7 @@ impl From<bulla::Info> for Facts {
             extra: info.extra,
             vault_replicas: None,
             pin: None,
+            backup_paths: Vec::new(),
             missing_paths: info.missing_paths.iter().map(MissingPathJson::from).collect(),
             dropping: None,
             keys_failures: Vec::new(),
@@ -347,7 +357,6 @@ impl Facts {
             ("id", self.id.clone()),
             ("hash", self.hash.clone()),
         ];
-        lines.extend(self.vkey_ml_dsa.iter().map(|key| ("ML-DSA-44", key.clone())));
         lines.extend(self.recipients.iter().map(|recipient| ("recipient", recipient.clone())));
         let width = self.fields.keys().map(|field| field.len()).max().unwrap_or_default();
         lines.extend(self.fields.iter().map(|(field, rule)| ("field", format!("{field:<width$}  {rule}"))));
@@ -375,8 +384,18 @@ impl Facts {
                 (_, Some(failure)) => failure.clone(),
                 (frames, None) => format!("covers {}", counted(frames.unwrap_or_default(), "frame")),
             };
-            ("pin", format!("{}  {state}", pin.path))
+            let behind = match pin.behind {
+                true => format!(
+                    "; the log is BEHIND it, its checkpoint covers {}: run `bulla verify`",
+                    self.tree_size
+                ),
+                false => String::new(),
+            };
+            ("pin", format!("{}  {state}{behind}", pin.path))
         }));
+        let paths = self.backup_paths.iter().map(|path| path.display().to_string());
+        let is_there = |path: &String| self.missing_paths.iter().all(|missing| missing.path() != path);
+        lines.extend(paths.filter(is_there).map(|path| ("path", path)));
         lines.extend(self.missing_paths.iter().map(|path| ("missing", path.to_text())));
         lines.extend(self.dropping.iter().map(|dropping| {
             let (more, since) = (if dropping.over { "" } else { " at least" }, dropping.since.as_deref());
@@ -395,6 +414,8 @@ impl Facts {
             (true, None) => ("writer", "has it open".to_owned()),
             (true, Some(process)) => ("writer", format!("process {process} has it open")),
         });
+        // It has some 1,800 characters.
+        lines.extend(self.vkey_ml_dsa.iter().map(|key| ("ML-DSA-44", key.clone())));
         lines.iter().map(|(name, value)| format!("{name:<10}  {value}\n")).collect()
     }
 }

@@ -109,6 +109,16 @@ impl Interrupt {
         let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&timespec(time)));
     }
 
+    /// Waits for `time`, or until a signal comes or nobody reads any more what is written to `output`, a pipe or a socket; returns whether
+    /// that is so.
+    pub(crate) fn wait_or_closed(&self, output: BorrowedFd<'_>, time: Duration) -> bool {
+        let mut all =
+            [PollFd::from_borrowed_fd(output, PollFlags::empty()), PollFd::new(&self.woken, PollFlags::IN)];
+        // Woken too early, the caller looks too early: no harm.
+        let polled = poll(&mut all, Some(&timespec(time)));
+        polled.is_ok() && all[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+    }
+
     /// Waits for `time`, or until a signal comes or one of `sources` has something to read.
     pub(crate) fn wait_or_readable<'a>(
         &'a self,

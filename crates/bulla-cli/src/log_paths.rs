@@ -133,15 +133,20 @@ impl LogPaths {
         }
     }
 
-    /// That a file to be written lies neither in the log, on whichever of the paths that are known, nor among its keys: there it would be
-    /// taken for a part of them, or for one that an attacker left.
+    /// That a file to be written lies neither in the log, on whichever of its paths, nor among its keys or their replicas: there it
+    /// would be taken for a part of them, or for one that an attacker left.
     pub(crate) fn refuse_inside(&self, file: &Path) -> Result<(), Failure> {
-        // What cannot be read names no path; whoever goes by it is told.
-        let backup_paths =
-            self.host_settings().ok().flatten().map_or_else(Vec::new, |it| places(&it, "backup_paths"));
-        let log = [self.directory()].into_iter().chain(backup_paths).chain(self.also.clone());
-        let mut refused = log.map(|path| (path, "is where the log lies")).collect::<Vec<_>>();
-        refused.push((self.keys(), "is where its keys lie"));
+        let mut refused =
+            vec![(self.directory(), "is where the log lies"), (self.keys(), "is where its keys lie")];
+        refused.extend(self.also.iter().map(|path| (path.clone(), "is where the log lies, too")));
+        // Where the settings cannot be read, nothing is known to lie elsewhere: what is wrong with them is told by who needs them.
+        let settings = self.host_settings().ok().flatten();
+        let mut add = |setting, why| {
+            let places = settings.as_ref().map(|settings| places(settings, setting)).unwrap_or_default();
+            refused.extend(places.into_iter().map(|path| (path, why)));
+        };
+        add("backup_paths", "is a path of the log (`backup_paths`)");
+        add("vault_replicas", "is where a replica of its vault lies");
         match refused.into_iter().find(|(directory, _)| inside(file, directory)) {
             None => Ok(()),
             Some((directory, why)) => {
@@ -154,6 +159,12 @@ impl LogPaths {
     /// Where replicas of the vault lie, as the settings that are kept with the keys say; `None` where those cannot be read.
     pub(crate) fn vault_replicas(&self) -> Result<Option<Vec<PathBuf>>, Failure> {
         Ok(self.host_settings()?.map(|settings| places(&settings, "vault_replicas")))
+    }
+
+    /// The paths on which the log goes on where one fails, as the settings that are kept with the keys say; none where those cannot be read.
+    pub(crate) fn backup_paths(&self) -> Vec<PathBuf> {
+        let settings = self.host_settings().ok().flatten();
+        settings.map(|settings| places(&settings, "backup_paths")).unwrap_or_default()
     }
 
     /// The directory in which the log with this id sets entries aside that it drops, and how many files of it are there; `None` where there are

@@ -27,6 +27,10 @@ impl From<&MissingPath> for MissingPathJson {
 }
 
 impl MissingPathJson {
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     pub(crate) fn to_text(&self) -> String {
         let newer = if self.left { "" } else { "  it may hold more than is told here" };
         format!("{}  {}{newer}", self.path, self.failure)

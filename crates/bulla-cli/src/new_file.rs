@@ -13,12 +13,38 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// `AlreadyExists` where something is; else where the file cannot be made: then there is none.
 pub(crate) fn make(path: &Path, content: &[u8]) -> io::Result<()> {
-    let (mut file, unfinished) = Unfinished::beside(path)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    unfinished.publish(path)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    Begun::at(path)?.finish(content)
+}
+
+/// A file that can be made, as far as that is known before there is anything to be in it. Dropped, it is none.
+pub(crate) struct Begun {
+    file: File,
+    unfinished: Unfinished,
+    path: PathBuf,
+}
+
+impl Begun {
+    /// Begins the file `path` under another name beside it.
+    ///
+    /// # Errors
+    /// Where no file can be made there.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        let (file, unfinished) = Unfinished::beside(path)?;
+        Ok(Begun { file, unfinished, path: path.to_owned() })
+    }
+
+    /// Makes it, as [`make`] does.
+    ///
+    /// # Errors
+    /// As [`make`].
+    pub(crate) fn finish(self, content: &[u8]) -> io::Result<()> {
+        let Begun { mut file, unfinished, path } = self;
+        file.write_all(content)?;
+        file.sync_all()?;
+        unfinished.publish(&path)?;
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    }
 }
 
 /// A file under another name, which is removed when dropped.

@@ -13,6 +13,7 @@ use crate::whose::{Trusted, Whose};
 use bulla::text::jsonl;
 use bulla::{Error, Followed, Query, Reader, RedactedEntries, Redaction};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Time between two looks at the log.
@@ -134,7 +135,10 @@ impl Tail {
                     "the identity does not open the epoch that the log is in: an entry of it that is needed ends this"
                 );
             }
-            interrupt.wait(PAUSE);
+            // Whoever read the output has seen enough, also where nothing comes that could not be written.
+            if interrupt.wait_or_closed(out.as_fd(), PAUSE) {
+                return Ok(done);
+            }
         }
         // An end that was not asked for tells of lost keys no less.
         Ok(if done == Exit::Done { Exit::Interrupted } else { done })

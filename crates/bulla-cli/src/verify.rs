@@ -295,7 +295,11 @@ fn to_text(report: &Report, level: Level, trusted: &Trusted) -> String {
     let result = match (report.ok, trusted.names()) {
         (true, Some(whose)) if report.anchored => format!("ok: this is the log of {whose}"),
         (true, _) => "self-consistent; without --key nobody can say whose log it is".to_owned(),
-        (false, _) => format!("{}: {}", failed_as(report), counted(violations as u64, "violation")),
+        (false, _) => format!(
+            "{}: {}",
+            failed_as(report, level.erasure_keys == Some(true)),
+            counted(violations as u64, "violation")
+        ),
     };
     let orders = level.erasure_keys.map(|known| match known {
         true => "checked with the erasure keys that were given".to_owned(),
@@ -329,22 +333,30 @@ fn to_text(report: &Report, level: Level, trusted: &Trusted) -> String {
     text
 }
 
-/// What a log is not that is no `ok`: where nothing speaks against what it says, only as new, witnessed or closed as was asked for.
-fn failed_as(report: &Report) -> String {
+/// What a log is not that is no `ok`: where nothing speaks against what it says, only as new, witnessed or closed as was asked for, or not the
+/// log whose key, policy or seal key was given. Of an erasure key that does not fit nobody knows whether it is another log's, or was replaced.
+fn failed_as(report: &Report, erasure_keys: bool) -> String {
     let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
-    let mut lacks = Vec::new();
+    let (mut lacks, mut is_other) = (Vec::new(), false);
     for finding in violations {
         let lack = match finding.kind {
             FindingKind::Unwitnessed => "witnessed",
             FindingKind::Stale => "new",
             FindingKind::Unclosed => "closed",
+            FindingKind::KeyMismatch if !erasure_keys => {
+                is_other = true;
+                continue;
+            }
             _ => return "NOT what was written".to_owned(),
         };
         if !lacks.contains(&lack) {
             lacks.push(lack);
         }
     }
-    format!("not {} as asked", lacks.join(", not "))
+    match is_other {
+        true => "not the log that was asked for".to_owned(),
+        false => format!("not {} as asked", lacks.join(", not ")),
+    }
 }
 
 /// Who has seen how much.

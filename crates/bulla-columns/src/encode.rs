@@ -97,7 +97,7 @@ impl Encoder {
     /// As [`Encoder::encode`].
     pub fn survey_groups<'a, R: Iterator<Item = &'a [u8]> + Clone>(
         &mut self,
-        groups: impl Iterator<Item = (R, bool)>,
+        groups: impl Iterator<Item = (R, bool)> + Clone,
         entries: usize,
         personal: u16,
         least: u32,

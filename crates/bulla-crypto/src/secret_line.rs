@@ -27,8 +27,14 @@ pub fn render(header: &str, log: LogId, secret: &[u8; 32]) -> Zeroizing<String> 
 /// # Errors
 /// `Invalid` where it is not one or is damaged, `Refused` where it is another log's.
 pub fn parse(what: &str, header: &str, text: &str, log: LogId) -> Result<Zeroizing<[u8; 32]>> {
-    // A blank before it comes from whoever types it from paper.
-    let line = text.trim_ascii();
+    // Blanks before it, and several in a row, come from whoever types it from paper.
+    let mut line = Zeroizing::new(String::with_capacity(text.len()));
+    for word in text.split_ascii_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
     let words = line.rsplit_once(' ').and_then(|(before, check)| {
         let (id, secret) = before.strip_prefix(header)?.strip_prefix(' ')?.split_once(' ')?;
         Some((before, id, secret, check))
@@ -63,11 +69,11 @@ mod tests {
     fn comes_back_and_every_changed_byte_is_found() {
         let line = render("bulla-x-v1", LOG, &[5; 32]);
         assert_eq!(*parse("x", "bulla-x-v1", &line, LOG).unwrap(), [5; 32]);
-        let typed = format!("  {}\n\n", line.trim_end());
+        let typed = format!("  {}\n\n", line.trim_end().replace(' ', "  \t "));
         assert_eq!(
             *parse("x", "bulla-x-v1", &typed, LOG).unwrap(),
             [5; 32],
-            "blanks around it count for nothing"
+            "how many blanks are around words counts for nothing"
         );
         for (at, to) in (0..line.len() - 1).flat_map(|at| [(at, b'0'), (at, b'a'), (at, b'B'), (at, b' ')]) {
             let mut bytes = line.as_bytes().to_vec();

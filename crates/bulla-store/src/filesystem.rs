@@ -150,6 +150,15 @@ impl FileSystem {
         Ok(())
     }
 
+    /// The directory above this one, as it was named, where there is none: whoever makes this one then makes what is above it, too, and on a
+    /// disk that is not mounted that lies on another one.
+    pub fn missing_parent(&self) -> Option<PathBuf> {
+        let path = self.shared.root.join("");
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
+        let found = rustix::fs::statat(self.shared.root.base(), parent, AtFlags::empty());
+        (found.err() == Some(Errno::NOENT)).then(|| parent.to_owned())
+    }
+
     /// Removes the directory, and those above it, as far as this store made them and they are empty: for whoever takes back what they
     /// began. The store is of no use after that.
     pub fn remove_made(&self) {

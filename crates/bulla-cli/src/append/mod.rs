@@ -233,6 +233,9 @@ impl Append {
             let message = "a format whose first line names the columns is none for a socket: give `columns` in the map (docs/maps.md)";
             return Err(Failure::usage(message));
         }
+        for socket in [&self.listen, &self.listen_datagrams, &self.listen_syslog].into_iter().flatten() {
+            self.place.refuse_inside(socket)?;
+        }
         if let (true, Some(rejects)) = (self.follow, &self.rejects) {
             following::refuse_followed(&self.files, rejects)?;
         }

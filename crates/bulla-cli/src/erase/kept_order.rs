@@ -61,7 +61,8 @@ fn refuse_beside_the_log(path: &Path, place: &LogPaths) -> Result<(), Failure> {
     let replicas = place.vault_replicas()?.unwrap_or_default();
     let refused = [(place.directory(), "is where the log lies"), (place.keys(), "is where its keys lie")];
     let replicas = replicas.into_iter().map(|replica| (replica, "is a replica of the vault"));
-    match refused.into_iter().chain(replicas).find(|(directory, _)| inside(path, directory)) {
+    let paths = place.backup_paths().into_iter().map(|path| (path, "is a path of the log"));
+    match refused.into_iter().chain(replicas).chain(paths).find(|(directory, _)| inside(path, directory)) {
         None => Ok(()),
         Some((directory, why)) => {
             let (path, directory) = (path.display(), directory.display());

@@ -17,6 +17,8 @@ pub(super) struct Teller {
     json: bool,
     /// Shown on a terminal only.
     bar: ProgressBar,
+    /// Whether it was told what the destination had before anything arrived.
+    found: bool,
     last: Option<Shipped>,
     /// Whether the copy was ever seen to hold anything of the log.
     begun: bool,
@@ -69,6 +71,7 @@ impl Teller {
             destination: destination.to_owned(),
             json,
             bar,
+            found: false,
             last: None,
             begun: false,
             printed: None,
@@ -87,8 +90,20 @@ impl Teller {
         std::mem::take(&mut self.gone_on)
     }
 
+    /// Tells what the destination has before anything arrives, and of one that has nothing that the copy begins: where there was one before,
+    /// it is not there.
+    fn tell_found(&mut self, shipped: &Shipped) {
+        self.found = true;
+        if shipped.frames == 0 {
+            self.bar.suspend(|| note!("a first copy is begun in {}", self.destination));
+        }
+    }
+
     /// Tells what has arrived.
     pub(super) fn tell(&mut self, shipped: &Shipped) {
+        if !self.found {
+            self.tell_found(shipped);
+        }
         let goes_on = self.reached.goes_on(self.last.as_ref(), shipped);
         self.gone_on |= goes_on;
         self.begun |= goes_on;

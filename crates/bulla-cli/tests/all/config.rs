@@ -34,6 +34,7 @@ fn it_shows_every_key_its_value_and_where_that_comes_from() {
     let all = config(&place, &["--json"]).exits(exit::DONE).json();
     assert_eq!(all.as_object().unwrap().len(), 11 + 19);
     assert_eq!(line("pin"), ["pin", "default", "none"]);
+    assert_eq!(line("error_path"), ["error_path", "default", "none"]);
     assert_eq!(all["writers"], serde_json::json!({ "value": "2", "source": "file" }));
     assert_eq!(all["durability"], serde_json::json!({ "value": "group", "source": "default" }));
     assert_eq!(all["log.recipients"]["value"], place.info("recipients"));

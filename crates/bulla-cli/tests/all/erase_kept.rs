@@ -63,7 +63,8 @@ fn an_order_is_kept_neither_in_the_place_of_something_else_nor_beside_the_log() 
     let place = filled();
     let replica = path(&place, "replica");
     fs::create_dir(&replica).unwrap();
-    place.run("config", &["set", "vault_replicas", &replica]).exits(exit::DONE);
+    let backup = path(&place, "backup");
+    place.run("config", &["set", "vault_replicas", &replica, "backup_paths", &backup]).exits(exit::DONE);
     place.append(&[], b"").exits(exit::DONE);
     fs::create_dir(place.path("there")).unwrap();
     std::os::unix::fs::symlink(place.path("nowhere"), place.path("link")).unwrap();
@@ -79,6 +80,7 @@ fn an_order_is_kept_neither_in_the_place_of_something_else_nor_beside_the_log() 
         ("audit", "which is where the log lies"),
         ("audit.keys", "which is where its keys lie"),
         ("replica", "which is a replica of the vault"),
+        ("backup", "which is a path of the log"),
     ] {
         refused(&inside(directory), &[], exit::REFUSED, told);
     }
@@ -93,7 +95,7 @@ fn an_order_is_kept_neither_in_the_place_of_something_else_nor_beside_the_log() 
     }
     refused("/dev/null", &[], exit::REFUSED, "is no order to erase: name another file");
     refused(&path(&place, "missing/order.json"), &[], exit::ENVIRONMENT, "missing");
-    assert_eq!(leftovers(&place, &["replica", "there", "link", "other"]), [""; 0]);
+    assert_eq!(leftovers(&place, &["replica", "backup", "there", "link", "other"]), [""; 0]);
     assert_eq!(place.run("events", &["--kind", "erased"]).out, "");
 }
 

@@ -4,6 +4,7 @@ use crate::support::{
     Mount, Place, arguments, bulla, command, copy, eventually, exit, finish, lines, may_mount, not_tested,
     parse_lines, signal,
 };
+use crate::witness::Cosigner;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -201,6 +202,46 @@ fn a_log_that_was_put_back_is_a_violation_here_and_there() {
     let ran = bulla(arguments!["mirror", place.audit(), &to]).exits(exit::VIOLATION);
     assert!(ran.err.contains("violation pin-mismatch: the first"), "{ran:?}");
     assert_eq!(verified(&place, &to), before);
+}
+
+/// On a disk that is not mounted a copy would begin anew on another one, and what the old one says would be held against nobody.
+#[test]
+fn a_copy_is_begun_aloud_and_not_with_what_is_above_it() {
+    let (place, to) = filled();
+    let above = place.path("disk");
+    let away = above.join("copy");
+    for words in [
+        arguments!["mirror", place.audit(), &away, "--once"],
+        over(&place, &stand_in(&place, ""), &away, &["--once"]),
+    ] {
+        let ran = bulla(words).exits(exit::REFUSED);
+        let expected = format!("there is no directory {}: is its disk mounted?", above.display());
+        assert!(ran.err.contains(&expected), "{ran:?}");
+        assert!(!above.exists());
+    }
+    let begun = format!("a first copy is begun in {}", to.display());
+    for told in [1, 0] {
+        let ran = bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::DONE);
+        assert_eq!(ran.err.matches(&begun).count(), told, "{ran:?}");
+    }
+    let to = place.path("there");
+    let ran = bulla(over(&place, &stand_in(&place, ""), &to, &["--once"])).exits(exit::DONE);
+    assert!(ran.err.contains(&format!("a first copy is begun in elsewhere:{}", to.display())), "{ran:?}");
+}
+
+/// What cannot be read of the log is not waited for where nothing has arrived.
+#[test]
+fn once_fails_at_once_where_nothing_has_arrived() {
+    let (place, cosigner) = (Place::empty(), Cosigner::new("ed25519"));
+    place.run("init", &["--witness-policy", &cosigner.policy(&place)]).exits(exit::DONE);
+    let (pipe, to) = (place.audit().join("checkpoint.witnessed"), place.path("copy"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for _ in 0..2 {
+        let ran = bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("checkpoint.witnessed") && !ran.err.contains("trying again"), "{ran:?}");
+    }
+    fs::remove_file(pipe).unwrap();
+    bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::DONE);
 }
 
 #[test]

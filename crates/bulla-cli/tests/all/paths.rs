@@ -4,6 +4,7 @@ use crate::support::{Place, bulla, exit};
 use serde_json::json;
 use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 
 /// A log with a backup path that was never used.
 fn place() -> Place {
@@ -71,4 +72,42 @@ fn a_path_that_says_it_is_another_one_is_a_violation() {
         let ran = place.run(command, &[]).exits(exit::VIOLATION);
         assert!(ran.err.contains("says that it is the path"), "{ran:?}");
     }
+}
+
+#[test]
+fn nothing_is_written_into_a_path_of_the_log() {
+    let place = place();
+    let backup = place.path("backup");
+    for directory in ["segments", "tile"] {
+        fs::create_dir_all(backup.join(directory)).unwrap();
+    }
+    let text = |path: std::path::PathBuf| path.into_os_string().into_string().unwrap();
+    let (inside, socket) = (text(backup.join("segments/out")), text(backup.join("sock")));
+    for (command, more) in [
+        ("export", &["-o", &inside][..]),
+        ("prove", &["--entry", "0", "-o", &inside]),
+        ("append", &["--rejects", &inside]),
+        ("append", &["--listen", &socket]),
+        ("append", &["--listen-datagrams", &socket]),
+        ("append", &["--listen-syslog", &socket]),
+        ("keys", &["new-identity", "-o", &inside]),
+    ] {
+        let ran = place.run(command, more).exits(exit::USAGE);
+        assert!(
+            ran.err.contains("a path of the log (`backup_paths`): write elsewhere"),
+            "{command}: {ran:?}"
+        );
+    }
+    // Who has no key directory names the path.
+    let (named, keyless) = (text(backup.join("tile/out")), text(place.path("keyless")));
+    fs::create_dir(&keyless).unwrap();
+    let old = text(place.audit().join("checkpoint"));
+    let words = ["--consistency", &old, "--keys", &keyless, "--also", backup.to_str().unwrap(), "-o", &named];
+    let ran = place.run("prove", &words);
+    assert!(ran.err.contains("where the log lies, too: write elsewhere"), "{ran:?}");
+    ran.exits(exit::USAGE);
+    assert!(!Path::new(&inside).exists() && !Path::new(&socket).exists() && !Path::new(&named).exists());
+    place.run("export", &["-o", &text(place.path("out"))]).exits(exit::DONE);
+    let told = place.run("info", &[]).exits(exit::DONE).out;
+    assert!(told.contains(&format!("\npath        {}\n", backup.display())), "{told}");
 }

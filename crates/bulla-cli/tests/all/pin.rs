@@ -53,7 +53,7 @@ fn a_pin_is_made_aloud_and_once() {
     let ran = place.run("config", &["get", "pin"]).exits(exit::DONE);
     assert_eq!(ran.out, format!("{pin}\n"));
     let frames = place.info("tree_size");
-    assert_eq!(place.info("pin"), json!({ "path": pin, "frames": frames, "failure": null }));
+    assert_eq!(place.info("pin"), json!({ "path": pin, "frames": frames, "failure": null, "behind": false }));
     let told = place.run("info", &[]).exits(exit::DONE).out;
     assert!(told.contains(&format!("{pin}  covers {frames} frames")), "{told}");
 }
@@ -157,6 +157,29 @@ fn a_pin_that_is_gone_is_refused_until_somebody_makes_it_again_aloud() {
     place.append(&[], &lines(30..40)).exits(exit::DONE);
     let ran = place.run("config", &["get", "pin", "--json"]).exits(exit::DONE).json();
     assert_eq!(ran, json!({ "value": null, "source": "default" }));
+}
+
+#[test]
+fn a_log_behind_its_pin_is_said_to_be_by_who_tells_of_it_or_sets_it() {
+    let (place, pin) = filled();
+    backup(&place);
+    place.append(&["--pin", &pin], &lines(10..20)).exits(exit::DONE);
+    let covered = place.info("tree_size");
+    assert!(!place.run("info", &[]).exits(exit::DONE).out.contains("BEHIND"));
+    place.run("config", &["set", "pin", &pin]).exits(exit::DONE);
+    put_back(&place);
+    let size = place.info("tree_size");
+    let expected = format!("covers {covered} frames: the log is BEHIND it, its checkpoint covers {size}");
+    // The second time nothing else is to be done.
+    for _ in 0..2 {
+        let ran = place.run("config", &["set", "pin", &pin]).exits(exit::VIOLATION);
+        assert!(ran.err.contains(&expected), "{ran:?}");
+    }
+    assert_eq!(place.info("pin"), json!({ "path": pin, "frames": covered, "failure": null, "behind": true }));
+    let told = place.run("info", &[]).exits(exit::DONE).out;
+    let expected = format!("covers {covered} frames; the log is BEHIND it, its checkpoint covers {size}");
+    assert!(told.contains(&expected), "{told}");
+    assert!(place.append(&[], b"").exits(exit::VIOLATION).err.contains("run `bulla verify`"));
 }
 
 #[test]

@@ -235,15 +235,30 @@ fn what_is_altered_is_refused_and_says_why() {
 #[test]
 fn what_is_no_proof_at_all_is_another_file_and_no_violation() {
     let place = filled();
-    let checkpoint = place.audit().join("checkpoint").to_str().unwrap().to_owned();
     // The last has no end.
-    for file in
-        [&place.write("empty", b""), &place.write("text", b"hello\n"), &checkpoint, "/dev/null", "/dev/zero"]
-    {
+    for file in [&place.write("empty", b""), &place.write("text", b"hello\n"), "/dev/null", "/dev/zero"] {
         let ran = bulla(["check", file, "--json"]).exits(exit::USAGE);
         let said =
             format!("{file} is no proof or certificate, as `bulla prove` and `bulla erase -o` write them: ");
         assert!(ran.json()["error"].as_str().unwrap().starts_with(&said), "{ran:?}");
+    }
+}
+
+#[test]
+fn what_else_a_log_has_is_named_with_the_command_for_it() {
+    let place = filled();
+    let of_log = |name: &str| place.audit().join(name).into_os_string().into_string().unwrap();
+    let (anchor, _) = crate::anchor::anchored(&place);
+    for (file, what, command) in [
+        (of_log(""), "a log, or a copy of one", "bulla verify DIR"),
+        (of_log("segments"), "a directory", "name the file of a proof"),
+        (of_log("checkpoint"), "a checkpoint, the tree head", "bulla verify DIR"),
+        (of_log("checkpoint.cose"), "a checkpoint in COSE", "bulla verify DIR"),
+        (anchor, "an anchor", "bulla anchor DIR --check FILE"),
+    ] {
+        let ran = bulla(["check", &file]).exits(exit::USAGE);
+        assert!(ran.err.contains(&format!("no proof or certificate, but {what}")), "{ran:?}");
+        assert!(ran.err.contains(command), "{ran:?}");
     }
 }
 

@@ -43,6 +43,17 @@ fn it_shows_what_comes_until_it_is_interrupted() {
 }
 
 #[test]
+fn it_ends_when_nobody_reads_it_any_more() {
+    let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let (child, mut out) = tail(&place, &["--entries", "8.."]);
+    assert_eq!(next(&mut out)["location"], "key/8");
+    drop(out);
+    let ran = finish(child).exits(exit::DONE);
+    assert_eq!(ran.err, "");
+}
+
+#[test]
 fn it_ends_after_the_last_entry_that_was_asked_for() {
     let place = Place::new();
     place.append(&[], &lines(0..100)).exits(exit::DONE);

@@ -107,6 +107,13 @@ fn another_logs_key_or_checkpoint_is_a_violation() {
     assert_eq!((&ran["anchored"], &ran["findings"][0]["kind"]), (&false.into(), &"key-mismatch".into()));
     // Seal keys bind as that key does.
     let another = other.keys("seal.key").into_os_string().into_string().unwrap();
+    let policy = place.write("policy", format!("log {}\nquorum none\n", other.verifier_key()).as_bytes());
+    let key = other.verifier_key();
+    for more in [["--key", &key], ["--seal-key", &another], ["--policy", &policy]] {
+        let ran = place.run("verify", &more).exits(exit::VIOLATION);
+        assert!(ran.out.starts_with("result     not the log that was asked for: 1 violation\n"), "{ran:?}");
+        assert!(ran.out.contains("violation key-mismatch: "), "{ran:?}");
+    }
     let ran = place.run("verify", &["--seal-key", &another, "--json"]).exits(exit::VIOLATION).json();
     assert_eq!(ran["findings"][0]["kind"], "key-mismatch", "{ran}");
     std::fs::copy(other.audit().join("checkpoint"), place.audit().join("checkpoint")).unwrap();

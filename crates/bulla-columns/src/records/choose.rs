@@ -1,8 +1,8 @@
 //! Chooses what is common, of what a [`Survey`] counted, and has it ready for whoever writes.
 //!
 //! - An item is chosen only where it occurs in as many groups as were asked for.
-//! - No word has a data subject's name in it, nor has a shape between its slots, but one that begins or ends between two letters or digits of
-//!   ASCII.
+//! - No word has a data subject's name in it, nor has a shape between its slots ([`names`](super::names)); nor is any there because of a part
+//!   of a name, which the survey does not count.
 //! - A slot that nearly always has the same filling is not one: the filling is in the shape. A string that has another there has the
 //!   shape with all slots.
 
@@ -10,10 +10,9 @@ use super::dictionary::Dictionary;
 use super::follow::Shapes;
 use super::items::{Items, MOST_ITEMS, MOST_SHAPES};
 use super::shape::{LONE_WORD, MOST_SHAPE, Piece, SLOT, Slot, pieces};
-use super::survey::{Names, Survey, Vote, Word, Wording, take};
+use super::survey::{Survey, Vote, Word, Wording, take};
 use super::{code, width_among};
 use crate::strings::{decimal_length, write_decimal, write_hexadecimal};
-use smallvec::SmallVec;
 
 /// A filling is part of a shape where it is that of all strings but one in so many.
 const CONSTANT: u32 = 32;
@@ -22,8 +21,6 @@ const FIXED_DIGITS: u8 = 4;
 /// The most bytes of all shapes together, and of all words.
 const SHAPES_TEXT: usize = 1 << 15;
 const WORDS_TEXT: usize = 1 << 17;
-/// In bytes with more places where a name may begin or end nobody looks for one: they are no item.
-const MOST_EDGES: usize = 256;
 
 /// What is common to the groups of a block. Used again, it keeps its memory.
 #[derive(Default)]
@@ -70,9 +67,9 @@ enum Decision {
 }
 
 impl Decision {
-    /// What becomes of it after so many votes.
-    fn on(vote: &Vote, votes: u32) -> Self {
-        let wins = |lead: u32| lead >= votes - votes / CONSTANT;
+    /// What becomes of it after the votes.
+    fn on(vote: &Vote) -> Self {
+        let wins = |lead: u32| lead > 0 && lead >= vote.votes - vote.votes / CONSTANT;
         let is_known =
             vote.kind != Slot::Word || matches!(Wording::unpack(vote.filling), Wording::Counted(_));
         if wins(vote.lead) && is_known {
@@ -84,11 +81,11 @@ impl Decision {
         }
     }
 
-    /// Whether a filling is what was voted for.
-    fn admits(self, vote: &Vote, filling: u64) -> bool {
+    /// Whether a filling is what was voted for, in a string that may have part of a name as a number.
+    fn admits(self, vote: &Vote, filling: u64, has_number: bool) -> bool {
         match self {
             Decision::Free => true,
-            Decision::Constant => filling == vote.filling,
+            Decision::Constant => filling == vote.filling && (vote.kind == Slot::Word || !has_number),
             Decision::Digits(digits) => decimal_length(filling) == digits,
         }
     }
@@ -113,7 +110,7 @@ impl Choice<'_> {
             let (first, count) = shape.votes;
             let votes = &survey.votes[first..first + count];
             for (decision, vote) in decisions[first..].iter_mut().zip(votes) {
-                *decision = Decision::on(vote, shape.count.uses);
+                *decision = Decision::on(vote);
             }
         }
     }
@@ -124,13 +121,14 @@ impl Choice<'_> {
             &mut *self.survey;
         let (mut rest, mut at) = (&fillings[..], 0);
         for &(end, group) in groups.iter() {
-            for &shape in &strings[at..end] {
+            for &(shape, has_number) in &strings[at..end] {
                 let shape = &mut counts[shape as usize];
                 let (first, count) = shape.votes;
                 let slots = || votes[first..first + count].iter().zip(&self.decisions[first..first + count]);
                 let mut looked_at = rest;
                 let is_fixed = slots().all(|(vote, decision)| {
-                    take(vote, &mut looked_at).first().is_some_and(|filling| decision.admits(vote, *filling))
+                    let filling = take(vote, &mut looked_at).first();
+                    filling.is_some_and(|filling| decision.admits(vote, *filling, has_number))
                 });
                 if is_fixed {
                     shape.fixed.add(group);
@@ -151,7 +149,7 @@ impl Choice<'_> {
         // A phrase that is not common refers to its words.
         for number in 0..words.len() {
             let Word { count, uses, parts: (first, end) } = words[number];
-            if first < end && (count.groups < self.least || has_name(vocabulary.get(number), names)) {
+            if first < end && (count.groups < self.least || names.are_in(vocabulary.get(number))) {
                 for part in &parts[first as usize..end as usize] {
                     words[*part as usize].uses += uses;
                 }
@@ -200,9 +198,8 @@ impl Choice<'_> {
     fn may_be_item(&self, text: &[u8]) -> bool {
         (1..=MOST_SHAPE).contains(&text.len())
             && text != LONE_WORD
-            && !pieces(text).any(
-                |piece| matches!(piece, Ok(Piece::Literal(bytes)) if has_name(bytes, &self.survey.names)),
-            )
+            && !pieces(text)
+                .any(|piece| matches!(piece, Ok(Piece::Literal(bytes)) if self.survey.names.are_in(bytes)))
     }
 
     /// The words that are chosen, in the order of their bytes, where so many shapes are.
@@ -211,7 +208,7 @@ impl Choice<'_> {
         let candidates = words.iter().enumerate();
         let candidates = candidates.filter(|(_, word)| word.count.groups >= self.least && word.uses > 1);
         let mut chosen = candidates.map(|(number, word)| (word.uses, number)).collect::<Vec<_>>();
-        chosen.retain(|(_, number)| !has_name(vocabulary.get(*number), names));
+        chosen.retain(|(_, number)| !names.are_in(vocabulary.get(*number)));
         chosen.sort_unstable_by_key(|&(uses, number)| (std::cmp::Reverse(uses), number));
         let mut room = WORDS_TEXT;
         let within = chosen.iter().take_while(|(_, number)| {
@@ -278,19 +275,4 @@ impl Choice<'_> {
             (Decision::Free, slot) => out.extend_from_slice(&[SLOT, slot.byte()]),
         }
     }
-}
-
-/// Whether a data subject's name may stand in these bytes, and neither begins nor ends between two letters or digits of ASCII. A byte above
-/// 127 hides no name: where scripts have no spaces, and between typographic marks, names stand beside such bytes.
-fn has_name(bytes: &[u8], names: &Names) -> bool {
-    let is_joined = |at: usize| bytes[at].is_ascii_alphanumeric();
-    let is_edge = |at: &usize| *at == 0 || *at == bytes.len() || !is_joined(*at) || !is_joined(*at - 1);
-    let edges = (0..=bytes.len()).filter(is_edge).collect::<SmallVec<[usize; 32]>>();
-    if edges.len() > MOST_EDGES {
-        return true;
-    }
-    edges.iter().enumerate().any(|(index, &start)| {
-        let ends = edges[index + 1..].iter().filter(|&end| names.have_length(end - start));
-        ends.into_iter().any(|&end| names.contain(&bytes[start..end]))
-    })
 }

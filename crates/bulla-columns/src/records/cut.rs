@@ -24,8 +24,8 @@ const LONGEST_MEMBER: usize = 40;
 pub(super) enum Filling {
     /// So many words with a space between each two, by their place in the string.
     Words { start: usize, end: usize, count: usize },
-    /// Hexadecimal digits, or decimal ones: their place among all runs of digits, the shorter ones first.
-    Number(u64),
+    /// Hexadecimal digits, or decimal ones, by where they begin in the string: their place among all runs of digits, the shorter ones first.
+    Number { number: u64, at: usize },
 }
 
 /// A string that was cut. Used again, it keeps its memory.
@@ -88,8 +88,10 @@ impl Cut {
         if run.is_decimal() {
             self.part(string, start..end);
         } else if end - start >= LEAST_HEXADECIMAL && run.is_hexadecimal() {
-            let digits = string[start..end].chunks(MOST_HEXADECIMAL.into());
-            digits.for_each(|digits| self.hexadecimal(digits, run.is_upper()));
+            for at in (start..end).step_by(MOST_HEXADECIMAL.into()) {
+                let part = at..end.min(at + usize::from(MOST_HEXADECIMAL));
+                self.hexadecimal(string, part, run.is_upper());
+            }
         } else {
             self.parts(string, start..end);
         }
@@ -131,7 +133,7 @@ impl Cut {
         match number {
             Some(number) => {
                 self.slot(Slot::Decimal);
-                self.fillings.push(Filling::Number(number));
+                self.fillings.push(Filling::Number { number, at: part.start });
             }
             None => self.word(part),
         }
@@ -145,7 +147,7 @@ impl Cut {
                 self.shape.push(b'-');
             }
             end = group.end;
-            self.hexadecimal(&string[group], upper);
+            self.hexadecimal(string, group, upper);
         }
         end
     }
@@ -155,9 +157,9 @@ impl Cut {
         self.fillings.push(Filling::Words { start: place.start, end: place.end, count: 1 });
     }
 
-    fn hexadecimal(&mut self, digits: &[u8], upper: bool) {
-        self.slot(Slot::Hexadecimal { digits: digits.len().to_le_bytes()[0], upper });
-        self.fillings.push(Filling::Number(hexadecimal(digits)));
+    fn hexadecimal(&mut self, string: &[u8], place: Range<usize>, upper: bool) {
+        self.slot(Slot::Hexadecimal { digits: place.len().to_le_bytes()[0], upper });
+        self.fillings.push(Filling::Number { at: place.start, number: hexadecimal(&string[place]) });
     }
 
     fn slot(&mut self, slot: Slot) {

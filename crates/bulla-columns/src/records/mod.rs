@@ -6,7 +6,7 @@
 //! shape that many groups use costs a reference of a few bits, of one width in the whole block.
 //!
 //! - [`cut`] cuts a string into a shape and what fills its slots.
-//! - [`survey`] counts shapes and words of a block's groups, and [`choose`] chooses the common ones.
+//! - [`survey`] counts shapes and words of a block's groups but for people's [`names`], and [`choose`] chooses the common ones.
 //! - [`write`] writes a group, whose strings [`follow`] the common shapes; [`read`] reads one, whatever the bytes.
 
 mod bits;
@@ -15,6 +15,7 @@ mod cut;
 mod dictionary;
 mod follow;
 mod items;
+mod names;
 mod read;
 mod shape;
 mod survey;

@@ -4,17 +4,17 @@
 //!   groups count.
 //! - Not all groups of a large block are looked at ([`stride`]). What is common to as many of those as were asked for is common to as
 //!   many of all; what only all of them together would have often enough is not found.
-//! - The names of all data subjects of the block are noted, whichever groups are looked at.
+//! - The names of all data subjects of the block are noted before, whichever groups are looked at. What is part of one where a text has
+//!   it counts for nothing: it is no word that was met, and has no vote on what is in a shape.
 
 use super::cut::{Cut, Filling, LONGEST};
+use super::names::{Names, Places};
 use super::shape::{Piece, Slot, pieces};
 use super::values::{Before, Value, values};
 use crate::strings::{Distinct, decimal_length};
 use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
-use foldhash::fast::{FixedState, RandomState};
-use std::collections::HashSet;
-use std::hash::BuildHasher;
+use std::ops::Range;
 
 /// A group with more bytes of strings, or with a longer one, has something to learn from itself, and is written in columns.
 const LARGEST_GROUP: usize = 8 * 1024;
@@ -25,8 +25,6 @@ pub(super) const MOST_PARTS: usize = 4;
 /// The most entries of whose groups all are looked at, and of how many one is in the largest blocks.
 const LOOKED_AT: usize = 2048;
 const SPARSEST: usize = 8;
-
-const NAMES: FixedState = FixedState::with_seed(0x006e_616d_6573);
 
 /// Fillings are noted for so many slots in any case, and beyond that for one in so many bytes of strings; what has more is not cut.
 const FREE_SLOTS: usize = 1 << 16;
@@ -145,6 +143,8 @@ pub(super) struct Vote {
     pub(super) kind: Slot,
     pub(super) filling: u64,
     pub(super) lead: u32,
+    /// How many votes there were.
+    pub(super) votes: u32,
     /// How many digits it has, where it is of decimal digits.
     pub(super) digits: u8,
     pub(super) digits_lead: u32,
@@ -152,6 +152,7 @@ pub(super) struct Vote {
 
 impl Vote {
     fn add(&mut self, filling: u64) {
+        self.votes += 1;
         cast(&mut self.filling, &mut self.lead, filling);
         if self.kind == Slot::Decimal {
             cast(&mut self.digits, &mut self.digits_lead, decimal_length(filling));
@@ -181,8 +182,8 @@ pub(crate) struct Survey {
     pub(super) shapes: Distinct,
     pub(super) counts: Vec<Shape>,
     pub(super) votes: Vec<Vote>,
-    /// Of each string that was cut its shape, and what fills the slots, string after string.
-    pub(super) strings: Vec<u32>,
+    /// Of each string that was cut its shape, and whether a number in it is part of a name; and what fills the slots, string after string.
+    pub(super) strings: Vec<(u32, bool)>,
     pub(super) fillings: Vec<u64>,
     /// Of each group where its strings end.
     pub(super) groups: Vec<(usize, Group)>,
@@ -222,7 +223,7 @@ impl Survey {
         *met = (0, 0);
     }
 
-    /// Notes the names of this row's data subjects.
+    /// Notes the names of this row's data subjects, before anything is counted.
     pub(super) fn name(&mut self, row: &[u8]) -> Result<(), EntryError> {
         RawRow::subjects_of(row)?.into_iter().flatten().for_each(|name| self.names.add(name));
         Ok(())
@@ -277,6 +278,15 @@ impl Survey {
         if self.fillings.len() >= FREE_SLOTS + *bytes / BYTES_A_SLOT {
             return;
         }
+        let mut places = self.names.places(string);
+        if name.is_none() {
+            // A name in the list of data subjects is one of as many as have what it has in common with others.
+            places.retain(|place| place.len() < string.len());
+        }
+        // The name of a JSON object's member stands for itself, and would with what a name has of it.
+        if places.iter().any(|place| string[place.clone()].contains(&b'"')) {
+            return;
+        }
         let mut cut = std::mem::take(&mut self.cut);
         if cut.of(string, name) {
             let shape = match self.votes.len() < MOST_VOTES {
@@ -284,29 +294,36 @@ impl Survey {
                 false => self.shapes.find(&cut.shape),
             };
             if let Some(shape) = shape {
-                self.count(shape, string, &cut, group);
+                self.count(shape, string, &cut, &places, group);
             }
         }
         self.cut = cut;
     }
 
-    fn count(&mut self, shape: usize, string: &[u8], cut: &Cut, group: Group) {
-        self.strings.push(u32::try_from(shape).unwrap_or(u32::MAX));
+    fn count(&mut self, shape: usize, string: &[u8], cut: &Cut, names: &Places, group: Group) {
         if shape == self.counts.len() {
             self.begin_shape(&cut.shape);
         }
         self.counts[shape].count.add(group);
         let (first, _) = self.counts[shape].votes;
+        let mut has_number = false;
         for (vote, filling) in (first..).zip(&cut.fillings) {
-            let filling = match *filling {
-                Filling::Words { start, end, count } => self.wording(&string[start..end], count, group),
-                Filling::Number(number) => {
+            let (filling, is_name) = match *filling {
+                Filling::Words { start, end, count } => {
+                    self.wording(string, start..end, count, (names, group))
+                }
+                Filling::Number { number, at } => {
                     self.fillings.push(number);
-                    number
+                    let is_name = overlaps(names, &(at..at + 1));
+                    has_number |= is_name;
+                    (number, is_name)
                 }
             };
-            self.votes[vote].add(filling);
+            if !is_name {
+                self.votes[vote].add(filling);
+            }
         }
+        self.strings.push((u32::try_from(shape).unwrap_or(u32::MAX), has_number));
     }
 
     fn begin_shape(&mut self, shape: &[u8]) {
@@ -315,16 +332,24 @@ impl Survey {
             if let Ok(Piece::Slot(kind)) = piece
                 && kind != Slot::Subject
             {
-                self.votes.push(Vote { kind, filling: 0, lead: 0, digits: 0, digits_lead: 0 });
+                self.votes.push(Vote { kind, filling: 0, lead: 0, votes: 0, digits: 0, digits_lead: 0 });
             }
         }
         let votes = (first, self.votes.len() - first);
         self.counts.push(Shape { count: Count::default(), votes, fixed: Count::default() });
     }
 
-    /// Notes so many words, and returns how the first of the fillings is noted.
-    fn wording(&mut self, text: &[u8], words: usize, group: Group) -> u64 {
-        let whole = if words <= MOST_PARTS { self.word(text) } else { None };
+    /// Notes the words there, so many, and returns how the first of the fillings is noted, and whether a name has some of them.
+    fn wording(
+        &mut self,
+        string: &[u8],
+        place: Range<usize>,
+        words: usize,
+        (names, group): (&Places, Group),
+    ) -> (u64, bool) {
+        let has_name = overlaps(names, &place);
+        let text = &string[place.clone()];
+        let whole = if words <= MOST_PARTS && !has_name { self.word(text) } else { None };
         if let Some(number) = whole {
             if words > 1 && self.words[number].parts == (0, 0) {
                 self.begin_phrase(number, text);
@@ -342,15 +367,19 @@ impl Survey {
         };
         self.fillings.push(first.pack());
         if let Wording::Phrase(_) = first {
+            let mut at = place.start;
             for word in text.split(|byte| *byte == b' ') {
-                let wording = self.word(word).map_or(Wording::Other, Wording::Counted);
+                let is_name = overlaps(names, &(at..at + word.len()));
+                let number = if is_name { None } else { self.word(word) };
+                let wording = number.map_or(Wording::Other, Wording::Counted);
                 if let Wording::Counted(number) = wording {
                     self.words[number].count.add(group);
                 }
                 self.fillings.push(wording.pack());
+                at += word.len() + 1;
             }
         }
-        first.pack()
+        (first.pack(), has_name)
     }
 
     fn begin_phrase(&mut self, number: usize, text: &[u8]) {
@@ -367,6 +396,12 @@ impl Survey {
     }
 }
 
+/// Whether some of this is in one of the places.
+#[inline]
+fn overlaps(places: &Places, part: &Range<usize>) -> bool {
+    places.iter().any(|place| place.start < part.end && part.start < place.end)
+}
+
 /// Takes what fills a slot from the fillings: one of them, and the words of a phrase.
 pub(super) fn take<'f>(vote: &Vote, rest: &mut &'f [u64]) -> &'f [u64] {
     let words = match rest.first().map(|filling| Wording::unpack(*filling)) {
@@ -376,34 +411,4 @@ pub(super) fn take<'f>(vote: &Vote, rest: &mut &'f [u64]) -> &'f [u64] {
     let (taken, behind) = rest.split_at(rest.len().min(1 + words));
     *rest = behind;
     taken
-}
-
-/// The names of data subjects, by their hashes. Two that have the same one cost a common word, no more.
-#[derive(Default)]
-pub(super) struct Names {
-    hashes: HashSet<u64, RandomState>,
-    /// Which lengths they have.
-    lengths: HashSet<usize, RandomState>,
-}
-
-impl Names {
-    fn clear(&mut self) {
-        self.hashes.clear();
-        self.lengths.clear();
-    }
-
-    fn add(&mut self, name: &[u8]) {
-        if self.hashes.insert(NAMES.hash_one(name)) {
-            self.lengths.insert(name.len());
-        }
-    }
-
-    /// Whether some name has so many bytes.
-    pub(super) fn have_length(&self, length: usize) -> bool {
-        self.lengths.contains(&length)
-    }
-
-    pub(super) fn contain(&self, bytes: &[u8]) -> bool {
-        self.hashes.contains(&NAMES.hash_one(bytes))
-    }
 }

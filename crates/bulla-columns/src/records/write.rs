@@ -36,7 +36,7 @@ impl RecordWriter {
     /// entries.
     pub(crate) fn survey<'a, R: Iterator<Item = &'a [u8]> + Clone>(
         &mut self,
-        groups: impl Iterator<Item = (R, bool)>,
+        groups: impl Iterator<Item = (R, bool)> + Clone,
         entries: usize,
         personal: u16,
         least: u32,
@@ -47,13 +47,13 @@ impl RecordWriter {
             return Ok(());
         }
         let stride = stride(entries);
-        for (number, (rows, counts)) in groups.enumerate() {
-            if let Some(row) = rows.clone().next() {
+        for (mut rows, _) in groups.clone() {
+            if let Some(row) = rows.next() {
                 self.survey.name(row)?;
             }
-            if number % stride == 0 {
-                self.survey.add(rows, personal, counts)?;
-            }
+        }
+        for (rows, counts) in groups.step_by(stride) {
+            self.survey.add(rows, personal, counts)?;
         }
         self.chosen.choose(&mut self.survey, least);
         Ok(())

@@ -146,6 +146,49 @@ fn no_item_has_the_name_of_a_data_subject() {
     sealed.comes_back();
 }
 
+/// What others tell of somebody is cut where the name has a dot, a space or a hyphen, and where words stand beside it; and in a shape is a slot
+/// where one of them has another name there.
+#[test]
+fn no_item_is_there_because_of_a_part_of_a_name() {
+    let told = [
+        ("ada.lovelace@corp.com", "meeting moved, cc ada.lovelace@corp.com about the transplant", "lovelace"),
+        ("Ada Lovelace", "the transplant of Ada Lovelace is moved", "Lovelace"),
+        ("+49 170 7654321", "call +49 170 7654321 about the transplant", "7654321"),
+        (
+            "550e8400-e29b-41d4-a716-4466554400a0",
+            "550e8400-e29b-41d4-a716-4466554400a0 has the transplant",
+            "4466554400a0",
+        ),
+    ];
+    for (name, text, part) in told {
+        for others in [0, 1] {
+            let of_others = |number: usize| match number < others {
+                true => text.replace(part, &"9".repeat(part.len())),
+                false => text.to_owned(),
+            };
+            let mut groups = each(100, of_others);
+            let mut without = Sealed::new(groups.clone(), 16);
+            assert!(without.has(part.as_bytes()), "nobody has that name: {:?}", without.items());
+            without.comes_back();
+            groups.push(vec![entry_of(name, "somewhere", b"")]);
+            let mut sealed = Sealed::new(groups, 16);
+            assert!(!sealed.has(part.as_bytes()), "{part} in {:?}", sealed.items());
+            assert!(sealed.has(b"transplant") && sealed.has(b"user"), "{:?}", sealed.items());
+            sealed.comes_back();
+        }
+    }
+}
+
+#[test]
+fn a_part_of_a_name_that_stands_alone_or_in_many_names_may_be_an_item() {
+    let mut groups = each(30, |_| "the transplant of Ms Lovelace".to_owned());
+    groups.push(vec![entry_of("Ada Lovelace", "somewhere", b"")]);
+    assert!(Sealed::new(groups, 16).has(b"Lovelace"));
+    // Each tells of somebody else, and all are called alike.
+    let sealed = Sealed::new(each(30, |number| format!("a friend of user_{}", (number + 1) % 30)), 16);
+    assert!(sealed.has(b"user") && !sealed.has(b"user_7"), "{:?}", sealed.items());
+}
+
 /// Of a large block every eighth group is looked at, and the names of all.
 #[test]
 fn what_only_other_groups_than_those_that_are_looked_at_tell_is_no_item_and_no_name_of_theirs_is() {

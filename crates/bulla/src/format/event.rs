@@ -263,8 +263,8 @@ impl fmt::Display for Remains {
                  the data subject's number"
             }
             Remains::CommonItems => {
-                "words and shapes that as many data subjects of a block have in common as `common` says, in which nobody of that block \
-                 is named: where fewer of those who can still be read have one, somebody who was erased had it, and how long their \
+                "words and shapes that as many data subjects of a block have in common as `common` says, in which no name of that block's \
+                 data subjects stands as a whole, as it is written, but a word of one that others used by itself, too, may: where fewer of those who can still be read have one, somebody who was erased had it, and how long their \
                  ciphertext is may tell who"
             }
             Remains::Copies => "exports, proofs and grants that were given out before",

@@ -14,7 +14,7 @@ use crate::scan::snapshot::Snapshot;
 use crate::write::tree_files::{TreeFiles, load_edge, remove_beyond};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::tile::TileBuilder;
-use bulla_store::{Error, ErrorKind, Item, Lock, Result, Store};
+use bulla_store::{Error, ErrorKind, FileSystem, Item, Lock, Result, Store};
 use std::io;
 use std::sync::Arc;
 
@@ -39,11 +39,20 @@ pub(super) struct Known {
 /// Makes the directory where it is missing, and takes its lock.
 ///
 /// # Errors
-/// `Locked` where somebody else has it, `Refused` where there is something else in the directory, or to root where it is somebody
-/// else's; else where it cannot be made.
+/// `Locked` where somebody else has it, `Refused` where there is something else in the directory, where the one above it is missing, or to
+/// root where it is somebody else's; else where it cannot be made.
 pub(super) fn lock(store: &dyn Store) -> Result<Box<dyn Lock>> {
     bulla_store::require_own(store)?;
     let name = store.describe("");
+    if let Some(parent) = store.directory().and_then(FileSystem::missing_parent) {
+        return Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "{name} is not made with what is above it: there is no directory {}: is its disk mounted?",
+                parent.display()
+            ),
+        ));
+    }
     store.create_directory("").map_err(|error| Error::io(format!("making {name}"), error))?;
     require_mirror(store)?;
     store.lock(files::LOCK).map_err(|error| match error.kind() {
