@@ -170,7 +170,7 @@ def check_common(value: Any) -> None:
 
 
 def check_heartbeat(value: Any) -> None:
-    time = amount(value, TIMES)
+    time = amount(value, TIMES) if isinstance(value, str) and re.fullmatch(r"[1-9].*\S", value, re.DOTALL) else None
     if value is not None and (time is None or not 10**9 <= time <= 86_400 * 10**9):
         raise Refused(STRUCTURE, "`heartbeat` must be a time from 1 s to 24 h")
 
