@@ -100,6 +100,7 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
         report.anchored = hand.key.name == of.checkpoint.origin and hand.key.signed(of.checkpoint.note)
         if not report.anchored:
             of.find("key-mismatch", "the checkpoint is not signed by the key that was given")
+    check_beside(of)
     if hand.policy is not None:
         check_policy(of, hand.policy, report)
     past = history.followed(of, hand.erasure_keys)
@@ -286,18 +287,7 @@ def check_policy(of: log.Log, policy: policies.Policy, report: Report) -> None:
     except (Refused, FileNotFoundError) as refused:
         of.find("unwitnessed", str(refused))
         return
-    leaves = [of.leaf(number) for number in range(min(seen.size, len(of.commitments)))]
-    known = [leaf for leaf in leaves if leaf is not None]
-    # In a copy that was made beside a writer more may be witnessed than the checkpoint covers: then the frames are there.
-    if seen.size > of.size and len(known) == of.size:
-        known += behind(of, seen.size)
-        if len(known) < seen.size:
-            of.findings.append(Finding("witness-mismatch", "the log ends before that", frame=len(known), last_frame=seen.size - 1))
-    # Of a log that is damaged before that more is told.
-    if len(known) == seen.size and trees.root(known) != seen.root:
-        found = Finding("witness-mismatch", "the witnesses have seen other frames", frame=0, last_frame=seen.size - 1)
-        of.findings.append(found)
-    elif seen.size < of.size:
+    if seen.size < of.size and all(it.kind != "witness-mismatch" for it in of.findings):
         found = Finding("unwitnessed-tail", "not witnessed", frame=seen.size, last_frame=of.size - 1)
         of.findings.append(found)
     witnesses = [
@@ -305,6 +295,30 @@ def check_policy(of: log.Log, policy: policies.Policy, report: Report) -> None:
         for name, time in ((name, key.time(seen)) for name, key in policy.witnesses.items())
     ]
     report.witnessed = {"frames": seen.size, "witnesses": witnesses}
+
+
+def check_beside(of: log.Log) -> None:
+    """Whether the log begins with what its keys have signed in the files that are kept for their cosignatures."""
+    heads: list[tuple[int, bytes]] = []
+    for name in ["checkpoint.witnessed", *(f"cosigned/{key_id.hex()}" for key_id in of.config.asked)]:
+        try:
+            found = signed_by_log(of, log.read_small(of.directory / name))
+        except (Refused, OSError):
+            continue
+        if (found.size, found.root) not in heads:
+            heads.append((found.size, found.root))
+    for size, root in heads:
+        leaves = [of.leaf(number) for number in range(min(size, len(of.commitments)))]
+        known = [leaf for leaf in leaves if leaf is not None]
+        # In a copy that was made beside a writer more may be signed there than the checkpoint covers: then the frames are there.
+        if size > of.size and len(known) == of.size:
+            known += behind(of, size)
+            if len(known) < size:
+                of.findings.append(Finding("witness-mismatch", "the log ends before that", frame=len(known), last_frame=size - 1))
+        # Of a log that is damaged before that more is told.
+        if len(known) == size and trees.root(known) != root:
+            found_other = Finding("witness-mismatch", "the log's keys have signed other frames", frame=0, last_frame=max(size, 1) - 1)
+            of.findings.append(found_other)
 
 
 def behind(of: log.Log, size: int) -> list[bytes]:
@@ -324,15 +338,20 @@ def behind(of: log.Log, size: int) -> list[bytes]:
     return found
 
 
+def signed_by_log(of: log.Log, data: bytes) -> notes.Checkpoint:
+    """A checkpoint of the log, signed with each of its keys."""
+    found = notes.checkpoint(notes.text_of(data, "checkpoint"))
+    beside = of.config.beside
+    signed = of.config.verifier.signed(found.note) and (beside is None or log.signed_beside(beside, found))
+    if found.origin != of.config.origin or not signed:
+        raise Refused("checkpoint", "must be signed with the log's own keys")
+    return found
+
+
 def kept(of: log.Log, policy: policies.Policy) -> notes.Checkpoint:
     """The checkpoint that is kept because its witnesses have cosigned it."""
     try:
-        data = log.read_small(of.directory / "checkpoint.witnessed")
-        found = notes.checkpoint(notes.text_of(data, "checkpoint"))
-        beside = of.config.beside
-        signed = of.config.verifier.signed(found.note) and (beside is None or log.signed_beside(beside, found))
-        if found.origin != of.config.origin or not signed:
-            raise Refused("checkpoint.witnessed", "must be signed with the log's own keys")
+        found = signed_by_log(of, log.read_small(of.directory / "checkpoint.witnessed"))
         if policy.logs:
             policy.check_log(found)
         if not policy.is_met(found):

@@ -13,12 +13,14 @@ mod tail;
 mod witness;
 
 use crate::format::config::{self, LogConfig};
+use crate::format::files;
 use crate::format::frame::frame_length;
 use crate::index;
 use crate::keys::seal_state::SealState;
 use crate::read::given::{Given, Progress, given};
 use crate::read::pins::{Asked, PinReport, Pins};
 use crate::scan::cose;
+use crate::scan::cosignatures::{self, SignedHead};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
 use crate::scan::full::Scan;
@@ -30,7 +32,7 @@ use crate::scan::pool::{self, Job};
 use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
-use crate::scan::trust::Trust;
+use crate::scan::trust::{Trust, Witnessed};
 use age::Age;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::group::GroupKeys;
@@ -258,6 +260,7 @@ impl Verify {
         let whose = (config.own_keys(), given.trust.names_log() || state.is_some());
         let (pins, misfits) = Pins::read(&*given.store, asked_pins, pins.as_ref(), whose, &clock)?;
         misfits.into_iter().for_each(|misfit| findings.add(misfit));
+        let mut signed = cosignatures::signed_heads(&*given.store, &config)?;
         let snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
         let Some(snapshot) = snapshot else {
             return Ok((Report::of(findings.finish()), None));
@@ -293,8 +296,13 @@ impl Verify {
             scan.expect(state.chain.next_frame(), state.root, state.terms);
         }
         pins.expect(&mut scan);
-        let witnessed =
-            snapshot.witnessed.as_ref().map(|witnessed| (witnessed, scan.expect_pin(witnessed.head)));
+        // That one may have taken the place of an older one since.
+        if let Some(Witnessed { head, note: Some(_), .. }) = snapshot.witnessed
+            && signed.iter().all(|signed| signed.head != head)
+        {
+            signed.push(SignedHead { path: files::WITNESSED.to_owned(), head });
+        }
+        let places = signed.iter().map(|signed| scan.expect_pin(signed.head)).collect::<Vec<_>>();
         scan.known_keys.clone_from(&given.erasure_keys);
         scan.findings = findings;
         let total = scan.total_bytes()?;
@@ -384,9 +392,15 @@ impl Verify {
                 stale => stale?.into_iter().for_each(|finding| scan.findings.add(finding)),
             }
         }
-        if let Some((witnessed, place)) = witnessed {
-            let judged = witness::judge(witnessed, scan.root_of_pin(place), checkpoint.size, strict);
-            judged.into_iter().for_each(|finding| scan.findings.add(finding));
+        for (signed, place) in signed.iter().zip(places) {
+            let misfit = witness::mismatch(signed, &scan, place);
+            misfit.into_iter().for_each(|misfit| scan.findings.add(misfit));
+        }
+        if let Some(witnessed) = &snapshot.witnessed {
+            if !scan.findings.has(FindingKind::WitnessMismatch) {
+                let unwitnessed = witness::unwitnessed(witnessed, checkpoint.size, strict);
+                unwitnessed.into_iter().for_each(|finding| scan.findings.add(finding));
+            }
             report.witnessed = Some(WitnessReport::of(witnessed));
         }
         report.anchored = snapshot.anchored;

@@ -8,13 +8,15 @@
 //! - what is read later of the same log is read under this checkpoint, however far the log has grown since.
 
 use crate::format::config::{self, LogConfig};
+use crate::format::files;
 use crate::scan::checkpoint::{Signed, believed, is_live, read_checkpoint, read_note};
+use crate::scan::cosignatures::{self, SignedHead};
 use crate::scan::finding::{FindingKind, Findings};
 use crate::scan::stored_tree;
 use crate::scan::trust::{self, Trust, Witnessed};
 use bulla_crypto::environment::{Environment, Interrupt};
 use bulla_proof::checkpoint::Checkpoint;
-use bulla_proof::tree::TreeHead;
+use bulla_proof::tree::{self, TreeHead};
 use bulla_store::{Error, Paths, Result, Store};
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,10 +103,17 @@ impl Snapshot {
 
     /// The same of the paths that are there.
     fn in_part(store: Arc<dyn Store>, config: LogConfig, trust: &Trust) -> Result<Self> {
+        let signed = match trust.policy {
+            None => Vec::new(),
+            Some(_) => cosignatures::signed_heads(&*store, &config)?,
+        };
         let mut findings = Findings::default();
         let snapshot = Self::examine(store, config, trust, &mut findings)?;
         let snapshot = believed(snapshot, findings)?;
-        snapshot.compare_witnessed()?;
+        // What is witnessed may have been replaced by a newer one since.
+        let kept = snapshot.witnessed.iter().filter(|witnessed| witnessed.note.is_some());
+        let kept = kept.map(|kept| SignedHead { path: files::WITNESSED.to_owned(), head: kept.head });
+        kept.chain(signed).try_for_each(|signed| snapshot.compare(&signed))?;
         Ok(snapshot)
     }
 
@@ -123,16 +132,20 @@ impl Snapshot {
         }
     }
 
-    /// Whether the signed tree begins with the one that is witnessed, as the tiles tell; or this with the signed one, where it is the larger.
-    fn compare_witnessed(&self) -> Result<()> {
-        let Some(Witnessed { head, .. }) = &self.witnessed else { return Ok(()) };
+    /// Whether the checkpoint's tree begins with one that the log's keys have signed besides, as the tiles tell; or this with that of the
+    /// checkpoint, where it is the larger.
+    fn compare(&self, SignedHead { path, head }: &SignedHead) -> Result<()> {
         let signed = TreeHead { size: self.checkpoint.size, root: self.checkpoint.root };
         if head.size > signed.size {
-            return trust::require_beginning(&*self.store, signed, *head);
+            return trust::require_beginning(&*self.store, path, signed, *head);
         }
-        match stored_tree::root_at(&*self.store, signed, head.size)? {
+        let root = match head.size {
+            0 => Some(tree::empty_root()),
+            size => stored_tree::root_at(&*self.store, signed, size)?,
+        };
+        match root {
             Some(root) if root == head.root => Ok(()),
-            Some(_) => Err(trust::is_other(head.size)),
+            Some(_) => Err(trust::is_other(path, head.size)),
             None => Err(Error::tampered(format!(
                 "the tiles in {} do not have the root that the checkpoint signs; run `bulla verify`",
                 self.store.describe("tile")

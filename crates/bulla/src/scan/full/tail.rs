@@ -104,6 +104,11 @@ impl Scan<'_> {
         })
     }
 
+    /// Whether frames were passed of which neither segment nor tree tells what they were.
+    pub(crate) fn lacks_leaves(&self) -> bool {
+        self.unknown > 0
+    }
+
     /// The tree of the frames that the checkpoint covers; nothing where not all of them are known.
     pub(crate) fn frontier(&self) -> Option<Frontier> {
         (!self.broken && self.tiles.size() == self.size).then(|| self.tiles.frontier())
