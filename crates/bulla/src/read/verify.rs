@@ -71,6 +71,8 @@ pub struct Verify {
     asked_pins: Vec<Asked>,
     /// Where pins lie, where that is not the file system.
     pins: Option<Arc<dyn Store>>,
+    /// Whether a checkpoint that the log's key has not signed says nothing of how far the log goes.
+    salvage: bool,
 }
 
 given! {
@@ -140,6 +142,7 @@ impl Verify {
             clock: Environment::default().clock,
             asked_pins: Vec::new(),
             pins: None,
+            salvage: false,
         })
     }
 
@@ -228,6 +231,11 @@ impl Verify {
         self
     }
 
+    /// Goes as far as segments and tree tell of frames, where no checkpoint is signed by the log's key.
+    pub(crate) fn salvaging(self) -> Self {
+        Verify { salvage: true, ..self }
+    }
+
     /// Given what an export was given.
     pub(crate) fn with(self, given: Given) -> Self {
         Verify { given, ..self }
@@ -246,8 +254,19 @@ impl Verify {
 
     /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
     pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
-        let Verify { given, config, chain, state, foreign, strict, newer_than, clock, asked_pins, pins } =
-            self;
+        let Verify {
+            given,
+            config,
+            chain,
+            state,
+            foreign,
+            strict,
+            newer_than,
+            clock,
+            asked_pins,
+            pins,
+            salvage,
+        } = self;
         let config = match config {
             Ok(config) => config,
             Err(error) => {
@@ -261,7 +280,14 @@ impl Verify {
         let (pins, misfits) = Pins::read(&*given.store, asked_pins, pins.as_ref(), whose, &clock)?;
         misfits.into_iter().for_each(|misfit| findings.add(misfit));
         let mut signed = cosignatures::signed_heads(&*given.store, &config)?;
-        let snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
+        let salvaged = salvage.then(|| config.clone());
+        let mut snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
+        if let Some(config) = salvaged
+            && findings.has(FindingKind::CheckpointDamaged)
+        {
+            let config = snapshot.map_or(config, |snapshot| snapshot.config);
+            snapshot = Some(Snapshot::untold(given.store.clone(), config)?);
+        }
         let Some(snapshot) = snapshot else {
             return Ok((Report::of(findings.finish()), None));
         };
@@ -349,7 +375,7 @@ impl Verify {
         })?;
         index.finish(&mut found);
         scan.findings.extend(found);
-        let tail = scan.finish(checkpoint.root)?;
+        let tail = scan.finish(snapshot.is_told.then_some(checkpoint.root))?;
         // An edited configuration does not say what the log asked for.
         if !scan.findings.has(FindingKind::ConfigMismatch) {
             scan.findings.extend(unasked);

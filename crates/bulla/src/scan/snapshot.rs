@@ -14,10 +14,12 @@ use crate::scan::cosignatures::{self, SignedHead};
 use crate::scan::finding::{FindingKind, Findings};
 use crate::scan::stored_tree;
 use crate::scan::trust::{self, Trust, Witnessed};
+use crate::scan::unvouched;
 use bulla_crypto::environment::{Environment, Interrupt};
 use bulla_proof::checkpoint::Checkpoint;
+use bulla_proof::hash::Hash;
 use bulla_proof::tree::{self, TreeHead};
-use bulla_store::{Error, Paths, Result, Store};
+use bulla_store::{Error, ErrorKind, Paths, Result, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +44,8 @@ pub(crate) struct Snapshot {
     pub(crate) witnessed: Option<Witnessed>,
     /// Whether a writer had the log open before anything was read.
     pub(crate) live: bool,
+    /// Whether there is a checkpoint that says how far the log goes, signed by its key or not; otherwise `checkpoint` has no root.
+    pub(crate) is_told: bool,
 }
 
 impl Snapshot {
@@ -86,8 +90,20 @@ impl Snapshot {
             anchored,
             witnessed,
             live,
+            is_told: true,
         };
         Ok(read.map(snapshot))
+    }
+
+    /// A log whose checkpoint is not signed by its key, or is none: as far as segments and tree tell of frames.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file cannot be read.
+    pub(crate) fn untold(store: Arc<dyn Store>, config: LogConfig) -> Result<Self> {
+        let (live, note) = (is_live(&*store)?, read_any_note(&*store)?);
+        let checkpoint = Checkpoint::new(&config.origin, unvouched::frames(&*store, &config)?, Hash::ZERO);
+        let (anchored, witnessed) = (false, None);
+        Ok(Snapshot { store, config, checkpoint, note, anchored, witnessed, live, is_told: false })
     }
 
     /// A log whose checkpoint is believed: it has to be signed by the log's key, and signed and witnessed as `trust` asks for.
@@ -190,7 +206,15 @@ impl Snapshot {
             return Ok(false);
         }
         look_again(&*self.store);
-        Ok(read_note(&*self.store)?.is_some_and(|note| note == self.note))
+        Ok(read_any_note(&*self.store)? == self.note)
+    }
+}
+
+/// The bytes of the checkpoint; none where there is none, or it is too long to be one.
+fn read_any_note(store: &dyn Store) -> Result<Vec<u8>> {
+    match read_note(store) {
+        Err(error) if error.kind() == ErrorKind::Invalid => Ok(Vec::new()),
+        read => Ok(read?.unwrap_or_default()),
     }
 }
 

@@ -29,7 +29,8 @@ impl Export {
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
         let verify = Verify::open_store(self.given.store.clone())?;
-        let (report, examined) = verify.with(self.given.clone().without_group_keys()).examine()?;
+        let (report, examined) =
+            verify.with(self.given.clone().without_group_keys()).salvaging().examine()?;
         let signed = !report.findings.iter().any(|finding| is_unsigned(finding.kind));
         let mut exported = Exported {
             entries: 0,
