@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Callable, Optional, Sequence
 
-from . import age, blocks, commitments, grants, history, index, log, notes, policies, seals, segments, tiles, trees, vault
+from . import age, blocks, commitments, grants, history, index, log, notes, policies, seals, segments, sources, tiles, trees, vault
 from .findings import Finding, joined
 from .hashes import sha256
 from .history import History
@@ -34,6 +34,8 @@ class Hand:
     grant: Optional[bytes] = None
     erasure_keys: Sequence[notes.Verifier] = ()
     policy: Optional[policies.Policy] = None
+    # The line in `sources.key`.
+    sources_key: Optional[str] = None
 
 
 @dataclass
@@ -119,6 +121,13 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
             seals.check(of, key)
         except Refused as refused:
             of.find("key-mismatch", str(refused))
+    if hand.sources_key is not None:
+        try:
+            secret = sources.secret(hand.sources_key, of.config.log_id)
+            report.checked.append("sources")
+            check_sources(past, secret)
+        except Refused as refused:
+            of.find("key-mismatch", str(refused))
     if not any(it.kind == "tail-damaged" for it in of.findings):
         report_tail(of)
     if hand.identities:
@@ -126,6 +135,28 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
         check_blocks(past, hand, report, each)
     report_unknown(of)
     return report
+
+
+def check_sources(past: History, secret: bytes) -> None:
+    """Compares what blocks say of sources with what they may say, for whoever has the key of that."""
+    of, there, is_told = past.log, set[bytes](), False
+    for frame in of.frames:
+        if frame is None or not frame.commitment.sources_length:
+            continue
+        it, body = frame.commitment, frame.body()
+        epoch = past.epochs.get(it.epoch)
+        if sha256(body) != it.body_digest or epoch is None or epoch.body is None:
+            continue
+        try:
+            said = sources.opened(sources.key(secret, epoch.body.random, it.log_id, it.epoch), it, body)
+        except Refused as refused:
+            of.find("sources-damaged", str(refused), frame)
+            continue
+        for source in said:
+            (there.add if source.ranges else there.discard)(source.id)
+        if len(there) > sources.MOST_SOURCES and not is_told:
+            is_told = True
+            of.find("sources-damaged", "there are more sources than a log has", frame)
 
 
 def check_tree(of: Log) -> None:

@@ -8,7 +8,9 @@
 //! which judge it as opening the log would, or where the caller knows that the log was closed.
 
 mod age;
+mod frame;
 mod paths;
+mod sources;
 mod tail;
 mod witness;
 
@@ -17,6 +19,7 @@ use crate::format::files;
 use crate::format::frame::frame_length;
 use crate::index;
 use crate::keys::seal_state::SealState;
+use crate::keys::sources::SourcesKey;
 use crate::read::given::{Given, Progress, given};
 use crate::read::pins::{Asked, PinReport, Pins};
 use crate::scan::cose;
@@ -24,12 +27,11 @@ use crate::scan::cosignatures::{self, SignedHead};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
 use crate::scan::full::Scan;
-use crate::scan::located::{Located, Unreadable, most_memory};
+use crate::scan::located::{Located, most_memory};
 use crate::scan::open::names::Names;
-use crate::scan::open::{BlockOpener, Opening, unasked_items};
+use crate::scan::open::{Asks, BlockOpener, Opening};
 use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
-use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use crate::scan::trust::{Trust, Witnessed};
@@ -41,6 +43,7 @@ use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use frame::{Outcome, Wants, With, check_frame};
 pub(super) use paths::missing as missing_paths;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +66,7 @@ pub struct Verify {
     config: Result<LogConfig>,
     chain: Option<SealChain>,
     state: Option<SealState>,
+    sources: Option<SourcesKey>,
     /// What was given and is another log's.
     foreign: Vec<String>,
     strict: bool,
@@ -136,6 +140,7 @@ impl Verify {
             config,
             chain: None,
             state: None,
+            sources: None,
             foreign: Vec::new(),
             strict: false,
             newer_than: None,
@@ -185,6 +190,27 @@ impl Verify {
             Err(_) => {}
         }
         Ok(self)
+    }
+
+    /// Checks what blocks say of sources too, with the key of that in the key directory `keys`; where that has none, it is not checked.
+    ///
+    /// # Errors
+    /// `Unavailable` where the key cannot be read or is damaged, which says nothing of the log. That it is another log's is a violation.
+    pub fn sources_key(mut self, keys: &dyn Store) -> Result<Self> {
+        if let Ok(config) = &self.config {
+            match SourcesKey::load(keys, config.id) {
+                Err(error) if error.kind() == ErrorKind::Refused => {
+                    self.foreign.push(format!("a key of sources was given, and {error}"));
+                }
+                loaded => self.sources = loaded?,
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether it has a key of this log's sources.
+    pub fn checks_sources(&self) -> bool {
+        self.sources.is_some()
     }
 
     /// Takes whatever follows the checkpoint for a violation: for whoever knows that the log was closed.
@@ -259,6 +285,7 @@ impl Verify {
             config,
             chain,
             state,
+            sources,
             foreign,
             strict,
             newer_than,
@@ -336,7 +363,9 @@ impl Verify {
         let can_tell = !config.erasure || keys.is_some_and(GroupKeys::is_complete);
         report.erased = can_tell.then_some(0);
         let (mut found, mut seen, mut done) = (Findings::default(), Vec::new(), 0);
-        let mut unasked = Findings::default();
+        let (mut unasked, mut said) = (Findings::default(), sources::Sum::default());
+        let with =
+            With { wants, asks: Asks::of(config), personal: personal.as_ref(), sources: sources.as_ref() };
         let next = || {
             let Some(frame) = scan.next()? else { return Ok(None) };
             seen.push(frame.commitment.leaf());
@@ -344,13 +373,15 @@ impl Verify {
             Ok(Some(Job { frame: frame.commitment.frame, weight, item: frame }))
         };
         let work = |opener: &mut BlockOpener, frame: Located| {
-            let outcome = check_frame(opener, &frame, wants, personal.as_ref())?;
+            let outcome = check_frame(opener, &frame, &with)?;
             Ok((frame, outcome))
         };
         pool::in_order(given.threads, next, work, |(frame, outcome): (Located, Outcome)| {
-            if outcome.items && config.common.is_none() {
-                unasked.add(unasked_items().finding(&frame));
+            if let Some(unreadable) = outcome.unasked {
+                unasked.add(unreadable.finding(&frame));
             }
+            let wrong = outcome.sources.and_then(|of_block| said.take(&frame, of_block));
+            wrong.into_iter().for_each(|wrong| found.add(wrong));
             let tokens = match outcome.checked {
                 Ok(checked) => {
                     report.erased = report.erased.map(|erased| erased + checked.erased);
@@ -477,55 +508,6 @@ impl Report {
     }
 }
 
-/// How far frames are looked into.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wants {
-    /// To the digests of their bodies.
-    Digests,
-    /// To the entries of blocks.
-    Bodies,
-    /// To what the index has to say of those.
-    Tokens,
-}
-
-/// What a frame is found to be.
-struct Outcome {
-    checked: Result<Checked, Unreadable>,
-    /// Whether it is a block that was opened and has common items.
-    items: bool,
-}
-
-impl From<Result<Checked, Unreadable>> for Outcome {
-    fn from(checked: Result<Checked, Unreadable>) -> Self {
-        Outcome { checked, items: false }
-    }
-}
-
-/// A frame that is what its commitment says.
-#[derive(Default)]
-struct Checked {
-    /// Of a block, with [`Wants::Tokens`], what its tokens come to.
-    tokens: Option<Hash>,
-    /// Entries whose personal fields are erased.
-    erased: u64,
-    lost: Option<Lost>,
-}
-
-/// Entries whose keys are lost: the first, and how many there are up to the last, others among them.
-struct Lost {
-    first: u64,
-    span: u64,
-}
-
-impl Lost {
-    fn finding(&self, frame: &Located) -> Finding {
-        let detail = "the keys of some of these entries' data subjects are lost: the vault has not got them, and no \
-                      event of the log tells of their erasure";
-        let finding = Finding::new(FindingKind::KeyLost, detail).at(frame.segment, frame.offset);
-        finding.frame(frame.commitment.frame).entries(self.first, self.span)
-    }
-}
-
 /// Whose keys were destroyed: of a log that is damaged, as far as it tells.
 fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>> {
     let load = move |from| match Erased::newest(log, &Trust::default(), from) {
@@ -534,55 +516,4 @@ fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>>
     };
     let known = load(keys.erased_up_to()?.frames)?;
     Ok(Erasures::new(known, load))
-}
-
-fn check_frame(
-    opener: &mut BlockOpener,
-    frame: &Located,
-    wants: Wants,
-    personal: Option<&Opening<'_>>,
-) -> Result<Outcome> {
-    let verified = match frame.verify()? {
-        Ok(verified) => verified,
-        Err(unreadable) => return Ok(Err(unreadable).into()),
-    };
-    if wants == Wants::Digests || frame.commitment.kind != FrameKind::Block {
-        return Ok(Ok(Checked::default()).into());
-    }
-    let Some(keys) = &frame.keys else {
-        let detail = match frame.foreign {
-            true => "the identity does not open its epoch",
-            false => "there is no key for it: its epoch's frame is damaged",
-        };
-        return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail: detail.to_owned() }).into());
-    };
-    let mut opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
-    let items = opened.is_ok() && !opener.items().is_empty();
-    if let Some(personal) = personal.filter(|_| opened.is_ok() && !opener.groups().is_empty()) {
-        opened = opener.open_groups(&frame.commitment, keys, personal)?;
-    }
-    let checked = |()| {
-        let tokens = (wants == Wants::Tokens).then(|| {
-            index::digest(index::tokens(keys, opener.shared_rows().iter(), opener.groups()).into_iter())
-        });
-        let (erased, lost) = count_withheld(opener, frame.commitment.first_entry);
-        Checked { tokens, erased, lost }
-    };
-    Ok(Outcome { checked: opened.map(checked), items })
-}
-
-/// The entries of the block opened last whose personal fields are erased, and those whose keys are lost.
-fn count_withheld(opener: &BlockOpener, first_entry: u64) -> (u64, Option<Lost>) {
-    let (mut erased, mut lost) = (0, None::<Lost>);
-    for (number, row) in (first_entry..).zip(0..opener.shared_rows().len()) {
-        match opener.withheld(row) {
-            Some(Redaction::Erased) => erased += 1,
-            Some(Redaction::KeyLost) => {
-                let lost = lost.get_or_insert(Lost { first: number, span: 0 });
-                lost.span = number - lost.first + 1;
-            }
-            Some(Redaction::NotGiven) | None => {}
-        }
-    }
-    (erased, lost)
 }
