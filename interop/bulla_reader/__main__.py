@@ -41,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--policy", type=Path, help="a policy of which logs and witnesses are believed")
         command.add_argument("--erasure-key", action="append", default=[], help="an erasure key that is known; repeatable")
         command.add_argument("--seal-key", type=Path, help="a file with the seal key")
+        command.add_argument("--sources-key", type=Path, help="a file with the key of sources")
         command.add_argument("--identity", type=Path, action="append", default=[], help="a file of age identities")
         command.add_argument("--vault", type=Path, help="the key directory, for what is personal")
         command.add_argument("--grant", type=Path, help="a grant, in the place of the vault")
@@ -66,6 +67,7 @@ def hand(given: argparse.Namespace) -> verify.Hand:
         key=notes.verifier(given.vkey) if given.vkey else None,
         erasure_keys=[notes.verifier(key) for key in given.erasure_key],
         seal_key=notes.text_of(log.read_small(given.seal_key), "seal key") if given.seal_key else None,
+        sources_key=notes.text_of(log.read_small(given.sources_key), "key of sources") if given.sources_key else None,
         identities=verify.read_identities(given.identity),
         vault=given.vault if given.vault and vault.is_there(given.vault) else None,
         grant=given.grant.read_bytes() if given.grant else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -84,6 +85,17 @@ def unpadded(text: str) -> bytes:
 class Stanza:
     arguments: list[str]
     body: bytes
+
+
+def check_stanzas(data: bytes) -> None:
+    """Refuses a file with more stanzas than one may have, whatever else it is."""
+    stanzas = 0
+    for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
+        if line.startswith(b"---") and line.endswith(b"\n"):
+            break
+        stanzas += line.startswith(b"->")
+    if stanzas > MOST_STANZAS:
+        raise Refused("age file", "the header must have at most 1,024 stanzas")
 
 
 def header(data: bytes) -> tuple[list[Stanza], bytes, bytes, int]:

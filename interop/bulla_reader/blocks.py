@@ -43,6 +43,7 @@ class Opener:
         # What an edited file says, the log did not.
         edited = any(it.kind == "config-mismatch" for it in history.log.findings)
         self.allows_items = edited or history.log.config.common
+        self.allows_groups = edited or history.log.config.erasure
         self.keys: dict[int, Optional[epochs.EpochKeys]] = {}
 
     def epoch(self, number: int) -> Optional[epochs.EpochKeys]:
@@ -74,6 +75,8 @@ class Opener:
         check_units(it, block, keys)
         if block.items and not self.allows_items:
             self.history.log.find("block-invalid", "has common items, which [log] does not ask for", frame)
+        if block.groups and not self.allows_groups:
+            self.history.log.find("block-invalid", "has groups, in a log without erasure", frame)
         rows = [OpenedRow(it.first_entry + place, row) for place, row in enumerate(block.rows)]
         found = OpenedBlock(rows, block.groups)
         left = block.left

@@ -36,6 +36,10 @@ RULES = {
 }
 
 
+# The longest policy that a log has, in bytes.
+MOST_POLICY = 1 << 17
+
+
 class NewerFormat(OSError):
     """A log that this reader is too old for, which says nothing of the log."""
 
@@ -52,6 +56,8 @@ class Config:
     common: bool
     # The log's key of ML-DSA-44, where it has one.
     beside: Optional[policies.Cosigner] = None
+    # The ids of the keys of the witnesses that it asks.
+    asked: tuple[bytes, ...] = ()
 
 
 def decoded(data: bytes) -> Config:
@@ -160,8 +166,27 @@ def log_table(table: dict[str, Any], digest: bytes) -> Config:
     return Config(
         digest, bytes.fromhex(table["id"]), table["origin"], verifier, NAMES[table["hash"]],
         table.get("erasure", "off") == "on", notes.verifier(erasure_key) if erasure_key else None,
-        table.get("common", "off") != "off", beside,
+        table.get("common", "off") != "off", beside, asked(table.get("witness_policy"), verifier),
     )  # fmt: skip
+
+
+def asked(text: Any, own: notes.Verifier) -> tuple[bytes, ...]:
+    """The ids of the keys of the witnesses that a log asks by its policy."""
+    if text is None:
+        return ()
+    if not isinstance(text, str) or len(text.encode()) > MOST_POLICY:
+        raise Refused(STRUCTURE, "`witness_policy` must be a policy of at most 131,072 bytes")
+    try:
+        found = policies.policy(text.encode())
+    except Refused as refused:
+        raise Refused(STRUCTURE, f"`witness_policy`: {refused}") from None
+    if not 1 <= len(found.asked) <= 32 or len(set(found.asked)) < len(found.asked):
+        raise Refused(STRUCTURE, "`witness_policy` must have from 1 to 32 witnesses with a URL, no two with keys of one id")
+    if found.logs and not any(key == own for key in found.logs):
+        raise Refused(STRUCTURE, "`witness_policy` must name this log, where it names any")
+    if any((key.kind, key.name) == (policies.ML_DSA_44, own.name) for key in found.witnesses.values()):
+        raise Refused(STRUCTURE, "`witness_policy` must have no witness with the log's own name and a key as logs sign with")
+    return tuple(found.asked)
 
 
 def check_common(value: Any) -> None:
@@ -170,7 +195,7 @@ def check_common(value: Any) -> None:
 
 
 def check_heartbeat(value: Any) -> None:
-    time = amount(value, TIMES)
+    time = amount(value, TIMES) if isinstance(value, str) and re.fullmatch(r"[1-9].*\S", value, re.DOTALL) else None
     if value is not None and (time is None or not 10**9 <= time <= 86_400 * 10**9):
         raise Refused(STRUCTURE, "`heartbeat` must be a time from 1 s to 24 h")
 

@@ -36,6 +36,7 @@ def decoded(body: bytes) -> EpochBody:
     if length > MOST_WRAPPED:
         raise cursor.refuse("the wrapped key must be at most 65,536 bytes")
     wrapped = cursor.take(length)
+    age.check_stanzas(wrapped)
     cursor.end()
     return EpochBody(random, commitment, digest, seal, wrapped)
 

@@ -74,6 +74,8 @@ def decoded(body: bytes) -> dict[str, Any]:
         raise Refused("event", "some entries must have been dropped, where it is known how many")
     if event["event"] == "dropped" and event["set_aside"] > event["entries"]:
         raise Refused("event", "no more may be set aside than was dropped")
+    if event["event"] == "dropped" and event["from"] > event["to"]:
+        raise Refused("event", "the first time must not be after the last")
     if event["event"] == "rekeyed" and notes.is_same_key(event["from"], event["to"]):
         raise Refused("event", "the two keys must differ")
     return event

@@ -103,6 +103,8 @@ class Policy:
     witnesses: dict[str, Cosigner] = field(default_factory=dict)
     groups: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
     quorum: Optional[str] = None
+    # The ids of the keys of the witnesses that have a URL: whom a log asks.
+    asked: list[bytes] = field(default_factory=list)
 
     def check_log(self, checkpoint: notes.Checkpoint) -> None:
         """Refuses a checkpoint that no log of the policy has signed."""
@@ -166,6 +168,7 @@ def policy(data: bytes) -> Policy:
             need(len(words) in (2, 3), "must have lines `witness NAME VKEY [URL]`")
             need(words[0] not in {"none", *found.witnesses, *found.groups}, "a name must be defined once, and not be none")
             key = found.witnesses[words[0]] = cosigner(words[1])
+            found.asked += [key.key_id] if len(words) == 3 else []
         else:
             need(kind == "group" and len(words) >= 3, "must have lines `log`, `witness`, `group` and `quorum`")
             name, number, *members = words

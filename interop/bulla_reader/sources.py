@@ -15,6 +15,7 @@ from .hashes import expand, extract, padme, sha256
 from .refused import Refused
 
 MOST_LABEL = 4096
+MOST_SOURCES = 65_536
 
 
 @dataclass(frozen=True)

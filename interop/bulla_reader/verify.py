@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Callable, Optional, Sequence
 
-from . import age, blocks, commitments, grants, history, index, log, notes, policies, seals, segments, tiles, trees, vault
+from . import age, blocks, commitments, grants, history, index, log, notes, policies, seals, segments, sources, tiles, trees, vault
 from .findings import Finding, joined
 from .hashes import sha256
 from .history import History
@@ -34,6 +34,8 @@ class Hand:
     grant: Optional[bytes] = None
     erasure_keys: Sequence[notes.Verifier] = ()
     policy: Optional[policies.Policy] = None
+    # The line in `sources.key`.
+    sources_key: Optional[str] = None
 
 
 @dataclass
@@ -100,6 +102,7 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
         report.anchored = hand.key.name == of.checkpoint.origin and hand.key.signed(of.checkpoint.note)
         if not report.anchored:
             of.find("key-mismatch", "the checkpoint is not signed by the key that was given")
+    check_beside(of)
     if hand.policy is not None:
         check_policy(of, hand.policy, report)
     past = history.followed(of, hand.erasure_keys)
@@ -118,6 +121,13 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
             seals.check(of, key)
         except Refused as refused:
             of.find("key-mismatch", str(refused))
+    if hand.sources_key is not None:
+        try:
+            secret = sources.secret(hand.sources_key, of.config.log_id)
+            report.checked.append("sources")
+            check_sources(past, secret)
+        except Refused as refused:
+            of.find("key-mismatch", str(refused))
     if not any(it.kind == "tail-damaged" for it in of.findings):
         report_tail(of)
     if hand.identities:
@@ -125,6 +135,28 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
         check_blocks(past, hand, report, each)
     report_unknown(of)
     return report
+
+
+def check_sources(past: History, secret: bytes) -> None:
+    """Compares what blocks say of sources with what they may say, for whoever has the key of that."""
+    of, there, is_told = past.log, set[bytes](), False
+    for frame in of.frames:
+        if frame is None or not frame.commitment.sources_length:
+            continue
+        it, body = frame.commitment, frame.body()
+        epoch = past.epochs.get(it.epoch)
+        if sha256(body) != it.body_digest or epoch is None or epoch.body is None:
+            continue
+        try:
+            said = sources.opened(sources.key(secret, epoch.body.random, it.log_id, it.epoch), it, body)
+        except Refused as refused:
+            of.find("sources-damaged", str(refused), frame)
+            continue
+        for source in said:
+            (there.add if source.ranges else there.discard)(source.id)
+        if len(there) > sources.MOST_SOURCES and not is_told:
+            is_told = True
+            of.find("sources-damaged", "there are more sources than a log has", frame)
 
 
 def check_tree(of: Log) -> None:
@@ -286,18 +318,7 @@ def check_policy(of: log.Log, policy: policies.Policy, report: Report) -> None:
     except (Refused, FileNotFoundError) as refused:
         of.find("unwitnessed", str(refused))
         return
-    leaves = [of.leaf(number) for number in range(min(seen.size, len(of.commitments)))]
-    known = [leaf for leaf in leaves if leaf is not None]
-    # In a copy that was made beside a writer more may be witnessed than the checkpoint covers: then the frames are there.
-    if seen.size > of.size and len(known) == of.size:
-        known += behind(of, seen.size)
-        if len(known) < seen.size:
-            of.findings.append(Finding("witness-mismatch", "the log ends before that", frame=len(known), last_frame=seen.size - 1))
-    # Of a log that is damaged before that more is told.
-    if len(known) == seen.size and trees.root(known) != seen.root:
-        found = Finding("witness-mismatch", "the witnesses have seen other frames", frame=0, last_frame=seen.size - 1)
-        of.findings.append(found)
-    elif seen.size < of.size:
+    if seen.size < of.size and all(it.kind != "witness-mismatch" for it in of.findings):
         found = Finding("unwitnessed-tail", "not witnessed", frame=seen.size, last_frame=of.size - 1)
         of.findings.append(found)
     witnesses = [
@@ -305,6 +326,30 @@ def check_policy(of: log.Log, policy: policies.Policy, report: Report) -> None:
         for name, time in ((name, key.time(seen)) for name, key in policy.witnesses.items())
     ]
     report.witnessed = {"frames": None if policy.quorum is None else seen.size, "witnesses": witnesses}
+
+
+def check_beside(of: log.Log) -> None:
+    """Whether the log begins with what its keys have signed in the files that are kept for their cosignatures."""
+    heads: list[tuple[int, bytes]] = []
+    for name in ["checkpoint.witnessed", *(f"cosigned/{key_id.hex()}" for key_id in of.config.asked)]:
+        try:
+            found = signed_by_log(of, log.read_small(of.directory / name))
+        except (Refused, OSError):
+            continue
+        if (found.size, found.root) not in heads:
+            heads.append((found.size, found.root))
+    for size, root in heads:
+        leaves = [of.leaf(number) for number in range(min(size, len(of.commitments)))]
+        known = [leaf for leaf in leaves if leaf is not None]
+        # In a copy that was made beside a writer more may be signed there than the checkpoint covers: then the frames are there.
+        if size > of.size and len(known) == of.size:
+            known += behind(of, size)
+            if len(known) < size:
+                of.findings.append(Finding("witness-mismatch", "the log ends before that", frame=len(known), last_frame=size - 1))
+        # Of a log that is damaged before that more is told.
+        if len(known) == size and trees.root(known) != root:
+            found_other = Finding("witness-mismatch", "the log's keys have signed other frames", frame=0, last_frame=max(size, 1) - 1)
+            of.findings.append(found_other)
 
 
 def behind(of: log.Log, size: int) -> list[bytes]:
@@ -324,15 +369,20 @@ def behind(of: log.Log, size: int) -> list[bytes]:
     return found
 
 
+def signed_by_log(of: log.Log, data: bytes) -> notes.Checkpoint:
+    """A checkpoint of the log, signed with each of its keys."""
+    found = notes.checkpoint(notes.text_of(data, "checkpoint"))
+    beside = of.config.beside
+    signed = of.config.verifier.signed(found.note) and (beside is None or log.signed_beside(beside, found))
+    if found.origin != of.config.origin or not signed:
+        raise Refused("checkpoint", "must be signed with the log's own keys")
+    return found
+
+
 def kept(of: log.Log, policy: policies.Policy) -> notes.Checkpoint:
     """The checkpoint that is kept because its witnesses have cosigned it."""
     try:
-        data = log.read_small(of.directory / "checkpoint.witnessed")
-        found = notes.checkpoint(notes.text_of(data, "checkpoint"))
-        beside = of.config.beside
-        signed = of.config.verifier.signed(found.note) and (beside is None or log.signed_beside(beside, found))
-        if found.origin != of.config.origin or not signed:
-            raise Refused("checkpoint.witnessed", "must be signed with the log's own keys")
+        found = signed_by_log(of, log.read_small(of.directory / "checkpoint.witnessed"))
         if policy.logs:
             policy.check_log(found)
         if not policy.is_met(found):

@@ -39,7 +39,7 @@ ALLOWED = [
     (RECOVERED, dict(segment="00000000000000000007-12.seg", next_frame=2**64 - 1, length=0)),
     (ABANDONED, dict(reason="")),
     (REPLACED, dict(reason="")),
-    (DROPPED, dict(entries=0, exact=False, producers=0, set_aside=0, to=0)),
+    (DROPPED, {"entries": 0, "exact": False, "producers": 0, "set_aside": 0, "from": 0, "to": 0}),
     (DROPPED, dict(entries=3, reason="")),
     (REKEYED, dict(order="")),
     (REKEYED, {"from": verifier("a", 0x66), "to": verifier("a", 0xE6)}),
@@ -65,6 +65,7 @@ WRONG = [
     (DROPPED, dict(producers=-1)),
     (DROPPED, {"from": 1.5}),
     (DROPPED, dict(to="1700000009")),
+    (DROPPED, dict(to=1699999999)),
     (REPLACED, dict(to="0a" * 16)),
     (REPLACED, dict(to="B0" * 16)),
     (REPLACED, {"from": "0a" * 32}),
@@ -93,6 +94,7 @@ WRONG = [
     (ERASED, dict(carried_out=list(range(4097)))),
     (ERASED, dict(remains=["copies", "copies"])),
     (ERASED, dict(remains=["everything"])),
+    (ERASED, dict(remains=[{"copies": None}])),
     (ERASED, dict(order=7)),
     (HELD, dict(number="3")),
     (HELD, dict(order=None)),
@@ -145,6 +147,10 @@ def refused():
         yield body(event) + body(event)
         yield from twice(event)
         yield from without(event)
+        # The members in a list, as what they are called says nothing there.
+        yield body(list(event.values()))
+        yield " \n" + body([event["event"], dict(list(event.items())[1:])])
+    yield body(EXPORTED).replace(":5,", ":-0,")
     for event, members in WRONG:
         yield body({**event, **members})
     for reason in ["\ud83d", "\ude00", "\ude00\ud83d", "a\ud83db"]:

@@ -12,7 +12,7 @@ pub(crate) use crate::public_key::parse_key;
 use crate::whose::{Trusted, Whose};
 use bulla::keys::group::GroupKeys;
 use bulla::keys::recipients::IdentityFile;
-use bulla::store::Store;
+use bulla::store::{FileSystem, Store};
 use bulla::text::spelling::counted;
 use bulla::text::time::format_seconds;
 use bulla::{
@@ -183,6 +183,11 @@ impl Verify {
             verify = verify.seal_key(&key.text).map_err(|error| self.hint(key.error(error)))?;
         }
         let seals = verify.checks_seals();
+        if !self.public {
+            let keys = FileSystem::new(self.place.keys());
+            verify = verify.sources_key(&keys).map_err(|error| self.hint(error.into()))?;
+        }
+        let sources = verify.checks_sources();
         if let Some((path, bytes)) = seal_state {
             verify = verify.seal_state(bytes).map_err(|error| self.hint(error_in(path, error)))?;
         }
@@ -213,7 +218,7 @@ impl Verify {
         let report = verify.progress(progress).run();
         bar.finish_and_clear();
         let erasure_keys = self.has_erasure().then_some(!erasure_keys.is_empty());
-        Ok((report?, Level { seals, bodies: identity.is_some(), groups, erasure_keys }))
+        Ok((report?, Level { seals, bodies: identity.is_some(), groups, sources, erasure_keys }))
     }
 }
 
@@ -258,6 +263,8 @@ struct Level {
     seals: bool,
     bodies: bool,
     groups: Groups,
+    /// What blocks say of sources.
+    sources: bool,
     /// Of a log with erasure: whether erasure keys are known from elsewhere.
     erasure_keys: Option<bool>,
 }
@@ -275,7 +282,13 @@ impl Level {
     /// What was checked, as in JSON.
     fn names(&self) -> Vec<&'static str> {
         let groups = matches!(self.groups, Groups::Opened(_));
-        let names = [("public", true), ("seals", self.seals), ("blocks", self.bodies), ("groups", groups)];
+        let names = [
+            ("public", true),
+            ("seals", self.seals),
+            ("blocks", self.bodies),
+            ("groups", groups),
+            ("sources", self.sources),
+        ];
         names.into_iter().filter_map(|(name, checked)| checked.then_some(name)).collect()
     }
 }
@@ -288,6 +301,9 @@ fn to_text(report: &Report, level: Level, trusted: &Trusted) -> String {
         (true, true) => "public data, seals and every block",
     }
     .to_owned();
+    if level.sources {
+        checked += "; what blocks say of sources";
+    }
     if let Groups::NotOpened(why) = level.groups {
         checked += &format!("; personal groups were not opened: {why}");
     }

@@ -85,20 +85,34 @@ pub(crate) fn encrypt_content(
 pub(crate) fn check_header(file: &[u8]) -> Result<(), String> {
     let start = &file[..file.len().min(MAX_HEADER)];
     let lines = start.strip_prefix(VERSION).ok_or("it does not begin with the line of version 1")?;
+    match has_end(lines)? {
+        true => Ok(()),
+        false if file.len() < MAX_HEADER => Err("its header has no end".to_owned()),
+        false => Err(format!("its header has more than {MAX_HEADER} bytes")),
+    }
+}
+
+/// Checks that a file has no more stanzas than one may have, whatever else it is. Nothing but the file is needed for that.
+///
+/// # Errors
+/// That it has more, in words.
+pub(crate) fn check_stanzas(file: &[u8]) -> Result<(), String> {
+    has_end(&file[..file.len().min(MAX_HEADER)]).map(|_| ())
+}
+
+/// Whether the lines of a header have one that ends it.
+fn has_end(lines: &[u8]) -> Result<bool, String> {
     let mut stanzas = 0;
     for line in lines.split_inclusive(|&byte| byte == b'\n') {
         if line.starts_with(b"---") && line.ends_with(b"\n") {
-            return Ok(());
+            return Ok(true);
         }
         stanzas += usize::from(line.starts_with(b"->"));
         if stanzas > MAX_STANZAS {
             return Err(format!("its header has more than {MAX_STANZAS} stanzas"));
         }
     }
-    match file.len() < MAX_HEADER {
-        true => Err("its header has no end".to_owned()),
-        false => Err(format!("its header has more than {MAX_HEADER} bytes")),
-    }
+    Ok(false)
 }
 
 fn not_wrapped(error: age::EncryptError) -> Error {

@@ -114,6 +114,15 @@ fn check_header(file: &[u8], recipients: &[String]) -> Result<()> {
     age_file::check_header(file).map_err(too_many)
 }
 
+/// Checks that an epoch key, wrapped to whomever, has no more than the 1,024 stanzas that the header of an age file may have here. That takes no
+/// identity.
+///
+/// # Errors
+/// `Tampered` where it has more: no reader opens it.
+pub fn check_stanzas(wrapped: &[u8]) -> Result<()> {
+    age_file::check_stanzas(wrapped).map_err(|why| Error::tampered(format!("the wrapped epoch key: {why}")))
+}
+
 /// Checks that `text` is a recipient. Whether a plugin takes it, only the plugin knows.
 ///
 /// # Errors

@@ -13,7 +13,7 @@ use crate::format::files;
 use crate::format::options::{Options, SettingPlace};
 use crate::format::segment::SegmentName;
 use crate::format::sources::{self, passed::AllPassed, table::Table};
-use crate::format::{config, frame};
+use crate::format::{config, frame, json};
 use crate::index::{
     self,
     file::Parts,
@@ -173,7 +173,7 @@ pub fn small_files(bytes: &[u8]) {
     if let Ok(event) = Event::decode(bytes) {
         assert_eq!(Event::decode(&event.encode()).ok(), Some(event));
     }
-    if let Ok(mut holds) = serde_json::from_slice::<Holds>(bytes) {
+    if let Ok(mut holds) = json::objects::<Holds>(bytes) {
         let _ = holds.follow(&ToldHolds::default(), |frame| Ok(frame.to_string()));
         assert!(holds.into_list().iter().all(|hold| hold.frame.is_none()), "the log tells of none of them");
     }

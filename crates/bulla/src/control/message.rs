@@ -3,6 +3,7 @@
 use crate::admin::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder, HoldOrder, ReleaseOrder};
 use crate::format::event::{ExportRecord, parse_digest};
+use crate::format::json;
 use crate::write::recover::Recovery;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -345,14 +346,14 @@ pub(super) fn encode(message: &impl Serialize) -> Result<Zeroizing<Vec<u8>>> {
 /// `Invalid` where it is no message of this kind; `Unavailable` where it is of another version.
 pub(super) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     let malformed = |_| Error::invalid("the message is none that is known here");
-    let Version { version } = serde_json::from_slice(text).map_err(malformed)?;
+    let Version { version } = json::object(text).map_err(malformed)?;
     if version != VERSION {
         return Err(Error::unavailable(format!(
             "the other side speaks version {version} of the control socket, and this one version {VERSION}: run the writer and \
              the command in the same version of Bulla, or stop the writer first"
         )));
     }
-    Ok(serde_json::from_slice::<Envelope<T>>(text).map_err(malformed)?.message)
+    Ok(json::object::<Envelope<T>>(text).map_err(malformed)?.message)
 }
 
 /// Takes bytes up to [`LIMIT`], and overwrites them in memory when it is dropped.

@@ -12,6 +12,7 @@ use super::refusals::{erasure_key, held};
 use super::told_holds::{ToldHold, ToldHolds};
 use crate::format::config::LogConfig;
 use crate::format::event::Event;
+use crate::format::json;
 use crate::keys::files;
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
@@ -177,9 +178,7 @@ impl Holds {
     pub(crate) fn load(keys: &dyn Store) -> Result<Self> {
         match files::read_if_there(keys, files::HOLDS, LIMIT)? {
             None => Ok(Holds::default()),
-            Some(text) => {
-                serde_json::from_slice(&text).map_err(|error| files::damaged(keys, files::HOLDS, error))
-            }
+            Some(text) => json::objects(&text).map_err(|error| files::damaged(keys, files::HOLDS, error)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! An order to erase with the names of the data subjects, which whoever gave the order keeps. The log gets only its public part.
 
 use super::salt::Salt;
+use crate::format::json;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::VerifierKey;
@@ -182,7 +183,7 @@ pub(super) fn seconds(environment: &Environment) -> u64 {
 /// `Invalid` where it is none.
 pub(super) fn parse<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
     // What is in the file is confidential: the error says where, not what.
-    serde_json::from_str(text).map_err(|error| {
+    json::objects(text.as_bytes()).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         Error::invalid(format!("it is not {what} (line {line}, column {column})"))
     })
@@ -206,5 +207,26 @@ impl Ordered {
 impl Debug for ErasureOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ErasureOrder").field("subjects", &self.subjects.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_its_members_is_no_order() {
+        let salt = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        let subject = format!(r#"{{"subject":"alice","salt":"{salt}"}}"#);
+        let sound = format!(r#"{{"order":"…","subjects":[{subject}]}}"#);
+        assert_eq!(ErasureOrder::parse(&sound).unwrap().subjects().collect::<Vec<_>>(), ["alice"]);
+        for list in [
+            format!(r#"["…",[{subject}]]"#),
+            format!(r#"{{"order":"…","subjects":[["alice","{salt}"]]}}"#),
+            format!(r#"["…",[["alice","{salt}"]]]"#),
+        ] {
+            let error = ErasureOrder::parse(&list).map(drop).unwrap_err().to_string();
+            assert!(error.starts_with("it is not an order to erase"), "{error}");
+        }
     }
 }

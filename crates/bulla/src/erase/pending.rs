@@ -2,6 +2,7 @@
 
 use crate::format::config::LogConfig;
 use crate::format::event::{Event, Remains};
+use crate::format::json;
 use crate::keys::files;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::hash::{Hash, sha256};
@@ -55,7 +56,7 @@ impl Pending {
             Err(_) => return Ok(Some(Err(format!("it is damaged: it has more than {LIMIT} bytes")))),
             Ok(bytes) => bytes,
         };
-        let written = |bytes: Vec<u8>| match serde_json::from_slice(&bytes) {
+        let written = |bytes: Vec<u8>| match json::object(&bytes) {
             Ok(pending) => Ok(Written { pending, digest: sha256(&[&bytes]) }),
             Err(error) => Err(format!("it is damaged: {error}")),
         };

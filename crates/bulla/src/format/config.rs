@@ -402,12 +402,14 @@ pub fn format_common(common: Option<u32>) -> String {
     common.map_or_else(|| "off".to_owned(), |groups| groups.to_string())
 }
 
-/// A heartbeat as a person writes it: `60 s`, `10 min`.
+/// A heartbeat as a person writes it: `60 s`, `10 min`. No white space stands around it, and no zero before it.
 ///
 /// # Errors
 /// `Invalid` where it is none, or out of its limits.
 pub(crate) fn parse_heartbeat(text: &str) -> Result<Duration> {
-    let time = parse_duration(text);
+    let plain =
+        !text.starts_with(|first: char| first.is_whitespace() || first == '0') && text == text.trim_end();
+    let time = parse_duration(text).filter(|_| plain);
     let time = time.ok_or_else(|| Error::invalid(format!("`heartbeat`: {}", no_duration(text))))?;
     check_heartbeat(time).map(|()| time)
 }
@@ -444,7 +446,11 @@ fn check_version(log: &str) -> Result<()> {
     let table = log
         .parse::<toml::Table>()
         .map_err(|error| Error::invalid(error.to_string().trim_end().to_owned()))?;
-    match table.get("log").and_then(|log| log.get("version")).and_then(toml::Value::as_integer) {
+    let version = table.get("log").and_then(|log| log.get("version"));
+    let version = version.map(|version| version.as_integer().ok_or(version)).transpose();
+    let version =
+        version.map_err(|other| Error::invalid(format!("`version` is {other}, and no whole number")))?;
+    match version {
         Some(1) => Ok(()),
         Some(version) if version < 1 => {
             Err(Error::invalid(format!("`version` is {version}, and the first format has 1")))
@@ -503,3 +509,6 @@ pub(crate) fn render(
     .map_err(|_| Error::invalid("the configuration does not fit memory"))?;
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,7 @@ impl EpochBody {
         if length != wrapped.len() || length > MAX_WRAPPED {
             return Err(malformed("wrapped key has the wrong length"));
         }
+        recipients::check_stanzas(wrapped)?;
         Ok(EpochBody {
             random: field(4),
             key_commitment: Hash(field(36)),
@@ -125,4 +126,26 @@ pub(crate) fn set_previous_seal(frame: &mut Sealed, seal: &Seal) {
     frame.body[PREVIOUS_SEAL].copy_from_slice(seal);
     frame.commitment.body_digest = bulla_proof::hash::sha256(&[&frame.body]);
     frame.encoded = frame.commitment.encode();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_stanzas(stanzas: usize) -> Vec<u8> {
+        let wrapped =
+            ["age-encryption.org/v1\n", &"-> a\n\n".repeat(stanzas), "--- \n-> no stanza\n"].concat();
+        let (key_commitment, config) = (Hash::ZERO, Hash::ZERO);
+        let wrapped = wrapped.into_bytes();
+        EpochBody { random: [1; 32], key_commitment, config, previous_seal: [0; 32], wrapped }.encode()
+    }
+
+    /// Whether the key can be had from it is for who has an identity; that nobody is to try is for everybody to see.
+    #[test]
+    fn a_key_in_more_stanzas_than_readers_look_at_is_refused_without_an_identity() {
+        assert!(EpochBody::decode(&of_stanzas(1024)).is_ok());
+        let error = EpochBody::decode(&of_stanzas(1025)).unwrap_err();
+        assert_eq!(error.kind(), bulla_store::ErrorKind::Tampered);
+        assert!(error.to_string().contains("more than 1024 stanzas"), "{error}");
+    }
 }

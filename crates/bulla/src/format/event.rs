@@ -1,5 +1,6 @@
 //! Events: what happened to the log itself, as public JSON in event frames. They hold no personal data.
 
+use super::json;
 use super::path::PathId;
 use super::segment::SegmentName;
 use bulla_proof::commitment::LogId;
@@ -230,7 +231,7 @@ impl ExportRecord {
 
 /// What an erasure does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", try_from = "String")]
 #[non_exhaustive]
 pub enum Remains {
     /// Of each entry its time, operation, controller, processor, purpose, status, duration, size and flags, under the
@@ -246,7 +247,27 @@ pub enum Remains {
     Medium,
 }
 
+impl TryFrom<String> for Remains {
+    type Error = String;
+
+    /// Reads the name as JSON has it. Serde would take an object for it, too.
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        let known = Remains::all(true).into_iter().find(|remains| remains.name() == name);
+        known.ok_or_else(|| format!("nothing that remains is called `{name}`"))
+    }
+}
+
 impl Remains {
+    fn name(self) -> &'static str {
+        match self {
+            Remains::SharedFields => "shared-fields",
+            Remains::CommonItems => "common-items",
+            Remains::Copies => "copies",
+            Remains::KeyBackups => "key-backups",
+            Remains::Medium => "medium",
+        }
+    }
+
     /// All of it, in a log whose groups share what they have in `common`, or in one where they do not.
     pub fn all(common: bool) -> Vec<Remains> {
         use Remains::{CommonItems, Copies, KeyBackups, Medium, SharedFields};
@@ -286,7 +307,7 @@ impl Event {
     /// `Invalid` where it is not an event of this version, or one of its members is not what `docs/format.md` ("Events") wants.
     pub fn decode(body: &[u8]) -> Result<Self> {
         let invalid = |wrong: String| Error::invalid(format!("the event is not one: {wrong}"));
-        let event = serde_json::from_slice::<Event>(body).map_err(|error| invalid(error.to_string()))?;
+        let event = json::object::<Event>(body).map_err(|error| invalid(error.to_string()))?;
         event.check().map_err(invalid).map(|()| event)
     }
 
@@ -330,6 +351,9 @@ impl Event {
                 Some(_) => return Ok(()),
             },
             Event::Exported(record) => return record.check(),
+            Event::Dropped(Dropped { from, to, .. }) if from > to => {
+                "nothing can have been dropped after one time and before an earlier one"
+            }
             Event::Dropped(Dropped { entries, exact, set_aside, .. }) => match (entries, exact) {
                 (0, true) => "it tells of entries that were dropped, and there are none",
                 _ if set_aside > entries => "more is set aside than was dropped",

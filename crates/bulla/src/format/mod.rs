@@ -7,6 +7,7 @@ pub mod event;
 pub(crate) mod files;
 pub(crate) mod frame;
 pub(crate) mod groups;
+pub(crate) mod json;
 pub(crate) mod options;
 pub(crate) mod path;
 pub(crate) mod sealed;

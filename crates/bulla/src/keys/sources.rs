@@ -225,16 +225,27 @@ impl SourcesKey {
 pub(crate) fn open_section(
     key: &[u8; 32],
     commitment: &Commitment,
-    mut section: Vec<u8>,
+    section: Vec<u8>,
 ) -> Result<Vec<SourceEntry>> {
     let frame = commitment.frame;
-    let damaged = |why: &dyn std::fmt::Display| {
+    read_section(key, commitment, section).map_err(|why| {
         Error::tampered(format!("what frame {frame} says of sources {why}; run `bulla verify`"))
-    };
+    })
+}
+
+/// The same for whoever tells all that is wrong with a log.
+///
+/// # Errors
+/// What is wrong with it, in words that follow "what it says of sources".
+pub(crate) fn read_section(
+    key: &[u8; 32],
+    commitment: &Commitment,
+    mut section: Vec<u8>,
+) -> std::result::Result<Vec<SourceEntry>, String> {
     AesGcm
-        .open(key, frame, &commitment.additional_data(), &mut section)
-        .map_err(|_| damaged(&"does not decrypt"))?;
-    sources::decode(&section).map_err(|error| damaged(&format_args!("is malformed: {error}")))
+        .open(key, commitment.frame, &commitment.additional_data(), &mut section)
+        .map_err(|_| "does not decrypt under the key in `sources.key`".to_owned())?;
+    sources::decode(&section).map_err(|error| format!("is malformed: {error}"))
 }
 
 #[cfg(test)]

@@ -105,14 +105,14 @@ impl Tree<'_> {
     fn judge(&self, name: &Name, bytes: &[u8]) -> Result<Judged> {
         match name {
             Name::Cose => self.judge_cose(bytes),
-            Name::Witnessed => self.judge_note(bytes, &|note| {
+            Name::Witnessed => self.judge_note(name, bytes, &|note| {
                 let judgement = self.config.witness_policy.as_ref()?.policy().judge(note).ok()?;
                 let met = judgement.is_met();
                 let times =
                     judgement.witnesses.iter().filter_map(|witness| Some(witness.cosignature?.timestamp));
                 met.then(|| (times.clone().count(), times.max().unwrap_or_default()))
             }),
-            Name::Cosigned(key_id) => self.judge_note(bytes, &|note| {
+            Name::Cosigned(key_id) => self.judge_note(name, bytes, &|note| {
                 let key = self.asked(*key_id)?;
                 key.verify(note).ok().map(|cosignature| (1, cosignature.timestamp))
             }),
@@ -137,6 +137,7 @@ impl Tree<'_> {
     /// Judges a checkpoint of which `witnesses` says how many have signed it, and when.
     fn judge_note(
         &self,
+        name: &Name,
         bytes: &[u8],
         witnesses: &dyn Fn(&SignedNote<'_>) -> Option<(usize, u64)>,
     ) -> Result<Judged> {
@@ -146,18 +147,18 @@ impl Tree<'_> {
         if checkpoint.size < self.head.size {
             let root = stored_tree::root_at(self.store, self.head, checkpoint.size)?;
             if root.is_some_and(|root| root != checkpoint.root) {
-                return Ok(other_tree(checkpoint.size));
+                return Ok(other_tree(name, checkpoint.size));
             }
         } else if checkpoint.size == self.head.size && checkpoint.root != self.head.root {
-            return Ok(other_tree(checkpoint.size));
+            return Ok(other_tree(name, checkpoint.size));
         }
         let says = SignedNote::parse(bytes).ok().and_then(|note| witnesses(&note));
         Ok(says.map_or(Judged::Nothing(None), |(count, time)| Judged::Sound((checkpoint.size, count, time))))
     }
 }
 
-fn other_tree(size: u64) -> Judged {
-    Judged::OtherTree(Finding::new(FindingKind::WitnessMismatch, trust::other_tree(size)))
+fn other_tree(name: &Name, size: u64) -> Judged {
+    Judged::OtherTree(Finding::new(FindingKind::WitnessMismatch, trust::other_tree(&name.path(), size)))
 }
 
 /// What the destination has, as far as it was looked at, and what of the source was dealt with.

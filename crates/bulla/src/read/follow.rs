@@ -30,6 +30,7 @@ use crate::scan::events::epoch_body;
 use crate::scan::keyless::Keyless;
 use crate::scan::located::Located;
 use crate::scan::manifest::Frames;
+use crate::scan::open::Asks;
 use crate::scan::query::Query;
 use crate::scan::redaction::Redaction;
 use crate::scan::unsigned::not_those;
@@ -406,8 +407,8 @@ impl Follow<'_> {
         let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
         let frame = Located { keys: Some(epoch.keys(&self.reader.given)?), ..frame };
         let keys = self.reader.given.group_keys.as_deref();
-        let common = self.reader.config.common.is_some();
-        let asked = Asked::new(&self.query, keys, &self.erasures, &self.keyless, &self.named, common);
+        let asks = Asks::of(&self.reader.config);
+        let asked = Asked::new(&self.query, keys, &self.erasures, &self.keyless, &self.named, asks);
         self.memory.select(&frame, &asked, &|matches: &Matches<'_>| matches.to_kept())
     }
 

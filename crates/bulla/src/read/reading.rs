@@ -17,7 +17,7 @@ use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, most_memory};
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::metered::Metered;
-use crate::scan::open::BlockOpener;
+use crate::scan::open::{Asks, BlockOpener};
 use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
@@ -221,8 +221,8 @@ impl<'a> Reading<'a> {
         let erasures = self.erasures()?;
         let (keyless, named) = self.asked_for(query)?;
         let keys = self.group_keys()?;
-        let common = self.manifest.snapshot.config.common.is_some();
-        let asked = Asked::new(query, keys.as_deref(), &erasures, &keyless, &named, common);
+        let asks = Asks::of(&self.manifest.snapshot.config);
+        let asked = Asked::new(query, keys.as_deref(), &erasures, &keyless, &named, asks);
         let mut held = Vec::new();
         let (mut entries, mut size) = (0, 0);
         // What was counted, and whether what was held back became too much.
@@ -365,14 +365,14 @@ impl<'a> Reading<'a> {
     /// `NoKey` where the identity does not open one of them; else as reading them.
     pub(crate) fn each_group(&self, from: u64, mut take: impl FnMut(&[u64])) -> Result<()> {
         let mut frames = Frames::new(&self.manifest)?;
-        let (mut opener, common) = (BlockOpener::default(), self.manifest.snapshot.config.common.is_some());
+        let (mut opener, asks) = (BlockOpener::default(), Asks::of(&self.manifest.snapshot.config));
         while let Some(placed) = frames.next()? {
             if placed.commitment.kind != FrameKind::Block || placed.commitment.frame < from {
                 continue;
             }
             let keys = Some(self.keys(&mut frames)?);
             let located = Located { keys, ..frames.locate(placed)? };
-            open_checked(&mut opener, &located, common)?;
+            open_checked(&mut opener, &located, asks)?;
             let groups = opener.groups();
             (0..groups.len()).for_each(|group| take(groups.content(group).subjects));
         }

@@ -1,5 +1,6 @@
 //! What a Rekor v2 answers whoever puts a checkpoint into it, as far as that is not known beforehand.
 
+use crate::format::json;
 use bulla_proof::hash::Hash;
 use bulla_proof::proof::{Anchor, Envelope};
 use bulla_store::{Error, Result};
@@ -31,7 +32,7 @@ struct Head {
 /// # Errors
 /// `Invalid` where the answer is no entry of a log, with what is wrong with it.
 pub fn anchor_of_answer(envelope: Envelope, answer: &[u8]) -> Result<Anchor> {
-    let entry: Entry = serde_json::from_slice(answer).map_err(|error| Error::invalid(error.to_string()))?;
+    let entry: Entry = json::object(answer).map_err(|error| Error::invalid(error.to_string()))?;
     let Entry { log_index, inclusion_proof: proof } = entry;
     let index = log_index.parse().map_err(|_| Error::invalid("`logIndex` is no number"))?;
     let nodes = proof.hashes.iter().map(|hash| Hash::from_base64(hash)).collect::<Option<Vec<_>>>();

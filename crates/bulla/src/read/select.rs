@@ -5,7 +5,7 @@ use crate::index::Named;
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::keyless::{Keyless, numbers_of};
 use crate::scan::located::{Located, Unreadable, verified};
-use crate::scan::open::{BlockOpener, Opening};
+use crate::scan::open::{Asks, BlockOpener, Opening};
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
 use bulla_crypto::group::GroupKeys;
@@ -123,8 +123,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) keyless: &'a Keyless,
     /// Who the data subjects are that it asks for.
     pub(crate) named: &'a Named,
-    /// Whether the log asks for common items.
-    common: bool,
+    /// What blocks may have.
+    asks: Asks,
 }
 
 /// Who the data subject is that a query asks for, and who may be as well. Whoever becomes known after this has a number that is
@@ -157,9 +157,9 @@ impl<'a> Asked<'a> {
         erasures: &'a Erasures<'a>,
         keyless: &'a Keyless,
         named: &'a Named,
-        common: bool,
+        asks: Asks,
     ) -> Self {
-        Asked { query, keys, erasures, keyless, named, common }
+        Asked { query, keys, erasures, keyless, named, asks }
     }
 
     /// Opens those groups of a block, which was opened, that can have what is asked for.
@@ -220,7 +220,7 @@ impl Memory {
         asked: &Asked<'_>,
         render: &impl Fn(&Matches<'_>) -> P,
     ) -> Result<Result<Selection<P>, Unreadable>> {
-        open_checked(&mut self.opener, frame, asked.common)?;
+        open_checked(&mut self.opener, frame, asked.asks)?;
         if let Err(unreadable) = asked.open_groups(&mut self.opener, frame)? {
             return Ok(Err(unreadable));
         }
@@ -255,11 +255,11 @@ impl Memory {
     }
 }
 
-/// Opens a block, all checks done. Whether the log asks for common items, `[log]` says, which was compared before.
-pub(crate) fn open_checked(opener: &mut BlockOpener, frame: &Located, common: bool) -> Result<()> {
+/// Opens a block, all checks done. What it may have `[log]` says, which was compared before.
+pub(crate) fn open_checked(opener: &mut BlockOpener, frame: &Located, asks: Asks) -> Result<()> {
     let verified = verified(frame)?;
     let Some(keys) = &frame.keys else { return Err(Error::new(ErrorKind::NoKey, "no key opens the block")) };
     let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
-    let opened = opened.and_then(|()| opener.check_items(common));
+    let opened = opened.and_then(|()| opener.check_asked(asks));
     opened.map_err(|unreadable| unreadable.error(frame))
 }

@@ -8,29 +8,33 @@
 //! which judge it as opening the log would, or where the caller knows that the log was closed.
 
 mod age;
+mod frame;
 mod paths;
+mod sources;
 mod tail;
 mod witness;
 
 use crate::format::config::{self, LogConfig};
+use crate::format::files;
 use crate::format::frame::frame_length;
 use crate::index;
 use crate::keys::seal_state::SealState;
+use crate::keys::sources::SourcesKey;
 use crate::read::given::{Given, Progress, given};
 use crate::read::pins::{Asked, PinReport, Pins};
 use crate::scan::cose;
+use crate::scan::cosignatures::{self, SignedHead};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
 use crate::scan::full::Scan;
-use crate::scan::located::{Located, Unreadable, most_memory};
+use crate::scan::located::{Located, most_memory};
 use crate::scan::open::names::Names;
-use crate::scan::open::{BlockOpener, Opening, unasked_items};
+use crate::scan::open::{Asks, BlockOpener, Opening};
 use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
-use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
-use crate::scan::trust::Trust;
+use crate::scan::trust::{Trust, Witnessed};
 use age::Age;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::group::GroupKeys;
@@ -39,6 +43,7 @@ use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use frame::{Outcome, Wants, With, check_frame};
 pub(super) use paths::missing as missing_paths;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +66,7 @@ pub struct Verify {
     config: Result<LogConfig>,
     chain: Option<SealChain>,
     state: Option<SealState>,
+    sources: Option<SourcesKey>,
     /// What was given and is another log's.
     foreign: Vec<String>,
     strict: bool,
@@ -69,6 +75,8 @@ pub struct Verify {
     asked_pins: Vec<Asked>,
     /// Where pins lie, where that is not the file system.
     pins: Option<Arc<dyn Store>>,
+    /// Whether a checkpoint that the log's key has not signed says nothing of how far the log goes.
+    salvage: bool,
 }
 
 given! {
@@ -132,12 +140,14 @@ impl Verify {
             config,
             chain: None,
             state: None,
+            sources: None,
             foreign: Vec::new(),
             strict: false,
             newer_than: None,
             clock: Environment::default().clock,
             asked_pins: Vec::new(),
             pins: None,
+            salvage: false,
         })
     }
 
@@ -180,6 +190,27 @@ impl Verify {
             Err(_) => {}
         }
         Ok(self)
+    }
+
+    /// Checks what blocks say of sources too, with the key of that in the key directory `keys`; where that has none, it is not checked.
+    ///
+    /// # Errors
+    /// `Unavailable` where the key cannot be read or is damaged, which says nothing of the log. That it is another log's is a violation.
+    pub fn sources_key(mut self, keys: &dyn Store) -> Result<Self> {
+        if let Ok(config) = &self.config {
+            match SourcesKey::load(keys, config.id) {
+                Err(error) if error.kind() == ErrorKind::Refused => {
+                    self.foreign.push(format!("a key of sources was given, and {error}"));
+                }
+                loaded => self.sources = loaded?,
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether it has a key of this log's sources.
+    pub fn checks_sources(&self) -> bool {
+        self.sources.is_some()
     }
 
     /// Takes whatever follows the checkpoint for a violation: for whoever knows that the log was closed.
@@ -226,6 +257,11 @@ impl Verify {
         self
     }
 
+    /// Goes as far as segments and tree tell of frames, where no checkpoint is signed by the log's key.
+    pub(crate) fn salvaging(self) -> Self {
+        Verify { salvage: true, ..self }
+    }
+
     /// Given what an export was given.
     pub(crate) fn with(self, given: Given) -> Self {
         Verify { given, ..self }
@@ -244,8 +280,20 @@ impl Verify {
 
     /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
     pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
-        let Verify { given, config, chain, state, foreign, strict, newer_than, clock, asked_pins, pins } =
-            self;
+        let Verify {
+            given,
+            config,
+            chain,
+            state,
+            sources,
+            foreign,
+            strict,
+            newer_than,
+            clock,
+            asked_pins,
+            pins,
+            salvage,
+        } = self;
         let config = match config {
             Ok(config) => config,
             Err(error) => {
@@ -258,7 +306,15 @@ impl Verify {
         let whose = (config.own_keys(), given.trust.names_log() || state.is_some());
         let (pins, misfits) = Pins::read(&*given.store, asked_pins, pins.as_ref(), whose, &clock)?;
         misfits.into_iter().for_each(|misfit| findings.add(misfit));
-        let snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
+        let mut signed = cosignatures::signed_heads(&*given.store, &config)?;
+        let salvaged = salvage.then(|| config.clone());
+        let mut snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
+        if let Some(config) = salvaged
+            && findings.has(FindingKind::CheckpointDamaged)
+        {
+            let config = snapshot.map_or(config, |snapshot| snapshot.config);
+            snapshot = Some(Snapshot::untold(given.store.clone(), config)?);
+        }
         let Some(snapshot) = snapshot else {
             return Ok((Report::of(findings.finish()), None));
         };
@@ -293,8 +349,13 @@ impl Verify {
             scan.expect(state.chain.next_frame(), state.root, state.terms);
         }
         pins.expect(&mut scan);
-        let witnessed =
-            snapshot.witnessed.as_ref().map(|witnessed| (witnessed, scan.expect_pin(witnessed.head)));
+        // That one may have taken the place of an older one since.
+        if let Some(Witnessed { head, note: Some(_), .. }) = snapshot.witnessed
+            && signed.iter().all(|signed| signed.head != head)
+        {
+            signed.push(SignedHead { path: files::WITNESSED.to_owned(), head });
+        }
+        let places = signed.iter().map(|signed| scan.expect_pin(signed.head)).collect::<Vec<_>>();
         scan.known_keys.clone_from(&given.erasure_keys);
         scan.findings = findings;
         let total = scan.total_bytes()?;
@@ -302,7 +363,9 @@ impl Verify {
         let can_tell = !config.erasure || keys.is_some_and(GroupKeys::is_complete);
         report.erased = can_tell.then_some(0);
         let (mut found, mut seen, mut done) = (Findings::default(), Vec::new(), 0);
-        let mut unasked = Findings::default();
+        let (mut unasked, mut said) = (Findings::default(), sources::Sum::default());
+        let with =
+            With { wants, asks: Asks::of(config), personal: personal.as_ref(), sources: sources.as_ref() };
         let next = || {
             let Some(frame) = scan.next()? else { return Ok(None) };
             seen.push(frame.commitment.leaf());
@@ -310,13 +373,15 @@ impl Verify {
             Ok(Some(Job { frame: frame.commitment.frame, weight, item: frame }))
         };
         let work = |opener: &mut BlockOpener, frame: Located| {
-            let outcome = check_frame(opener, &frame, wants, personal.as_ref())?;
+            let outcome = check_frame(opener, &frame, &with)?;
             Ok((frame, outcome))
         };
         pool::in_order(given.threads, next, work, |(frame, outcome): (Located, Outcome)| {
-            if outcome.items && config.common.is_none() {
-                unasked.add(unasked_items().finding(&frame));
+            if let Some(unreadable) = outcome.unasked {
+                unasked.add(unreadable.finding(&frame));
             }
+            let wrong = outcome.sources.and_then(|of_block| said.take(&frame, of_block));
+            wrong.into_iter().for_each(|wrong| found.add(wrong));
             let tokens = match outcome.checked {
                 Ok(checked) => {
                     report.erased = report.erased.map(|erased| erased + checked.erased);
@@ -341,7 +406,7 @@ impl Verify {
         })?;
         index.finish(&mut found);
         scan.findings.extend(found);
-        let tail = scan.finish(checkpoint.root)?;
+        let tail = scan.finish(snapshot.is_told.then_some(checkpoint.root))?;
         // An edited configuration does not say what the log asked for.
         if !scan.findings.has(FindingKind::ConfigMismatch) {
             scan.findings.extend(unasked);
@@ -384,9 +449,15 @@ impl Verify {
                 stale => stale?.into_iter().for_each(|finding| scan.findings.add(finding)),
             }
         }
-        if let Some((witnessed, place)) = witnessed {
-            let judged = witness::judge(witnessed, scan.root_of_pin(place), checkpoint.size, strict);
-            judged.into_iter().for_each(|finding| scan.findings.add(finding));
+        for (signed, place) in signed.iter().zip(places) {
+            let misfit = witness::mismatch(signed, &scan, place);
+            misfit.into_iter().for_each(|misfit| scan.findings.add(misfit));
+        }
+        if let Some(witnessed) = &snapshot.witnessed {
+            if !scan.findings.has(FindingKind::WitnessMismatch) {
+                let unwitnessed = witness::unwitnessed(witnessed, checkpoint.size, strict);
+                unwitnessed.into_iter().for_each(|finding| scan.findings.add(finding));
+            }
             let asked = given.trust.policy.as_ref().is_some_and(|policy| policy.asks_for_witnesses());
             report.witnessed = Some(WitnessReport::of(witnessed, asked));
         }
@@ -438,55 +509,6 @@ impl Report {
     }
 }
 
-/// How far frames are looked into.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wants {
-    /// To the digests of their bodies.
-    Digests,
-    /// To the entries of blocks.
-    Bodies,
-    /// To what the index has to say of those.
-    Tokens,
-}
-
-/// What a frame is found to be.
-struct Outcome {
-    checked: Result<Checked, Unreadable>,
-    /// Whether it is a block that was opened and has common items.
-    items: bool,
-}
-
-impl From<Result<Checked, Unreadable>> for Outcome {
-    fn from(checked: Result<Checked, Unreadable>) -> Self {
-        Outcome { checked, items: false }
-    }
-}
-
-/// A frame that is what its commitment says.
-#[derive(Default)]
-struct Checked {
-    /// Of a block, with [`Wants::Tokens`], what its tokens come to.
-    tokens: Option<Hash>,
-    /// Entries whose personal fields are erased.
-    erased: u64,
-    lost: Option<Lost>,
-}
-
-/// Entries whose keys are lost: the first, and how many there are up to the last, others among them.
-struct Lost {
-    first: u64,
-    span: u64,
-}
-
-impl Lost {
-    fn finding(&self, frame: &Located) -> Finding {
-        let detail = "the keys of some of these entries' data subjects are lost: the vault has not got them, and no \
-                      event of the log tells of their erasure";
-        let finding = Finding::new(FindingKind::KeyLost, detail).at(frame.segment, frame.offset);
-        finding.frame(frame.commitment.frame).entries(self.first, self.span)
-    }
-}
-
 /// Whose keys were destroyed: of a log that is damaged, as far as it tells.
 fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>> {
     let load = move |from| match Erased::newest(log, &Trust::default(), from) {
@@ -495,55 +517,4 @@ fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>>
     };
     let known = load(keys.erased_up_to()?.frames)?;
     Ok(Erasures::new(known, load))
-}
-
-fn check_frame(
-    opener: &mut BlockOpener,
-    frame: &Located,
-    wants: Wants,
-    personal: Option<&Opening<'_>>,
-) -> Result<Outcome> {
-    let verified = match frame.verify()? {
-        Ok(verified) => verified,
-        Err(unreadable) => return Ok(Err(unreadable).into()),
-    };
-    if wants == Wants::Digests || frame.commitment.kind != FrameKind::Block {
-        return Ok(Ok(Checked::default()).into());
-    }
-    let Some(keys) = &frame.keys else {
-        let detail = match frame.foreign {
-            true => "the identity does not open its epoch",
-            false => "there is no key for it: its epoch's frame is damaged",
-        };
-        return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail: detail.to_owned() }).into());
-    };
-    let mut opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
-    let items = opened.is_ok() && !opener.items().is_empty();
-    if let Some(personal) = personal.filter(|_| opened.is_ok() && !opener.groups().is_empty()) {
-        opened = opener.open_groups(&frame.commitment, keys, personal)?;
-    }
-    let checked = |()| {
-        let tokens = (wants == Wants::Tokens).then(|| {
-            index::digest(index::tokens(keys, opener.shared_rows().iter(), opener.groups()).into_iter())
-        });
-        let (erased, lost) = count_withheld(opener, frame.commitment.first_entry);
-        Checked { tokens, erased, lost }
-    };
-    Ok(Outcome { checked: opened.map(checked), items })
-}
-
-/// The entries of the block opened last whose personal fields are erased, and those whose keys are lost.
-fn count_withheld(opener: &BlockOpener, first_entry: u64) -> (u64, Option<Lost>) {
-    let (mut erased, mut lost) = (0, None::<Lost>);
-    for (number, row) in (first_entry..).zip(0..opener.shared_rows().len()) {
-        match opener.withheld(row) {
-            Some(Redaction::Erased) => erased += 1,
-            Some(Redaction::KeyLost) => {
-                let lost = lost.get_or_insert(Lost { first: number, span: 0 });
-                lost.span = number - lost.first + 1;
-            }
-            Some(Redaction::NotGiven) | None => {}
-        }
-    }
-    (erased, lost)
 }

@@ -84,7 +84,9 @@ pub(crate) fn believed_head(store: &dyn Store, config: &LogConfig, trust: &Trust
     match witnessed {
         None => Ok(signed),
         Some(Witnessed { head, .. }) if head.size <= signed.size => Ok(head),
-        Some(Witnessed { head, .. }) => trust::require_beginning(store, signed, head).map(|()| signed),
+        Some(Witnessed { head, .. }) => {
+            trust::require_beginning(store, files::WITNESSED, signed, head).map(|()| signed)
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! file; or of a later one, in a copy that was made beside a writer. None of that is a finding. One that the log's key has signed of another
 //! tree than the log's is evidence of two histories: who opens the log to write it refuses, so that no publication wipes it out.
 
+use super::cosignatures::is_no_file;
 use super::finding::{Finding, FindingKind};
 use super::stored_tree;
 use crate::format::config::LogConfig;
@@ -34,11 +35,6 @@ pub(crate) fn read(store: &dyn Store) -> Result<Read> {
         }
         Err(error) => Err(error),
     }
-}
-
-/// Whether there is something other than a file that is read.
-fn is_no_file(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory)
 }
 
 /// What is wrong with what was read, beside a `checkpoint` that is signed by the log's key.

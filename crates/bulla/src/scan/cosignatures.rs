@@ -93,6 +93,40 @@ fn text_of(note: &str) -> Option<&str> {
     SignedNote::parse(note.as_bytes()).ok().map(|note| note.text)
 }
 
+/// A tree that the log's keys have signed, as a file beside `checkpoint` has it.
+pub(crate) struct SignedHead {
+    pub(crate) path: String,
+    pub(crate) head: TreeHead,
+}
+
+/// What `checkpoint.witnessed` and the files of the witnesses that the log asks say that its keys have signed, whoever has cosigned it.
+/// What is there and not signed by each of those keys says nothing. To be read before `checkpoint` is: then the log has no fewer frames.
+///
+/// # Errors
+/// `Unavailable` where a file cannot be read.
+pub(crate) fn signed_heads(store: &dyn Store, config: &LogConfig) -> Result<Vec<SignedHead>> {
+    let asked = config.witness_policy.iter().flat_map(|policy| policy.asked());
+    let paths = asked.map(|witness| files::cosigned_path(witness.key.key_id()));
+    let mut heads = Vec::<SignedHead>::new();
+    for path in [files::WITNESSED.to_owned()].into_iter().chain(paths) {
+        let read = match read(store, config, &path) {
+            Err(error) if error.io_error().is_some_and(is_no_file) => None,
+            read => read?,
+        };
+        if let Some((_, head)) = read
+            && heads.iter().all(|other| other.head != head)
+        {
+            heads.push(SignedHead { path, head });
+        }
+    }
+    Ok(heads)
+}
+
+/// Whether there is something other than a file that is read.
+pub(crate) fn is_no_file(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory)
+}
+
 /// The newest cosignature of each witness that the log asks, as the log's files have it, in the order of the policy: the number of frames, and
 /// the time in it. Each is verified, and the checkpoint is one that the log signed.
 ///

@@ -107,7 +107,7 @@ impl Cursor {
     /// A frame of this segment.
     pub(crate) fn locate(&self, commitment: Commitment, offset: u64) -> Located {
         let (segment, file) = (self.name, self.file.clone());
-        Located { commitment, segment, file, offset, keys: None, foreign: false }
+        Located { commitment, segment, file, offset, keys: None, foreign: false, epoch_random: None }
     }
 
     /// That the segment could not be read.

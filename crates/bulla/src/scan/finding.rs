@@ -28,6 +28,7 @@ pub enum FindingKind {
     NotOpened,
     BlockInvalid,
     UnitsMismatch,
+    SourcesDamaged,
     KeyLost,
     ErasureKeyUnordered,
     ErasureUnordered,
@@ -55,7 +56,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 41] = [
+    pub const ALL: [FindingKind; 42] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -74,6 +75,7 @@ impl FindingKind {
         FindingKind::NotOpened,
         FindingKind::BlockInvalid,
         FindingKind::UnitsMismatch,
+        FindingKind::SourcesDamaged,
         FindingKind::KeyLost,
         FindingKind::ErasureKeyUnordered,
         FindingKind::ErasureUnordered,
@@ -120,6 +122,7 @@ impl FindingKind {
             Self::NotOpened => "not-opened",
             Self::BlockInvalid => "block-invalid",
             Self::UnitsMismatch => "units-mismatch",
+            Self::SourcesDamaged => "sources-damaged",
             Self::KeyLost => "key-lost",
             Self::ErasureKeyUnordered => "erasure-key-unordered",
             Self::ErasureUnordered => "erasure-unordered",
@@ -146,12 +149,13 @@ impl FindingKind {
         }
     }
 
-    /// Whether it speaks against what the log says of its entries, and not only of what became of their keys, of events, or of
-    /// the log since.
+    /// Whether it speaks against what the log says of its entries, and not only of where they come from, of what became of their keys, of
+    /// events, or of the log since.
     pub fn is_damage(self) -> bool {
         let besides_entries = matches!(
             self,
-            Self::KeyLost
+            Self::SourcesDamaged
+                | Self::KeyLost
                 | Self::EventInvalid
                 | Self::ErasureKeyUnordered
                 | Self::ErasureUnordered

@@ -137,6 +137,8 @@ struct Epoch {
     number: u64,
     encoded: Encoded,
     keys: Option<Arc<EpochKeys>>,
+    /// The random bytes that its frame shows, where that is sound.
+    random: Option<[u8; 32]>,
     /// Whether the identity is found not to be a recipient.
     foreign: bool,
     /// The header's group and the seal of its frame, where that is sound, to compare copies with.
@@ -148,7 +150,7 @@ struct Epoch {
 impl Epoch {
     /// One of which nothing more is known than what it is.
     fn new(number: u64, encoded: Encoded) -> Self {
-        Epoch { number, encoded, keys: None, foreign: false, original: None, seal_told: false }
+        Epoch { number, encoded, keys: None, random: None, foreign: false, original: None, seal_told: false }
     }
 }
 

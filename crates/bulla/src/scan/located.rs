@@ -24,6 +24,8 @@ pub(crate) struct Located {
     pub(crate) keys: Option<Arc<EpochKeys>>,
     /// Whether they are not because the identity is no recipient of the epoch: not because that is damaged.
     pub(crate) foreign: bool,
+    /// The random bytes that its epoch's frame shows, where those are known.
+    pub(crate) epoch_random: Option<[u8; 32]>,
 }
 
 /// A frame whose body is what its commitment says.
@@ -41,6 +43,12 @@ impl<'a> Verified<'a> {
 
     pub(crate) fn commitment(&self) -> &'a Commitment {
         &self.frame.commitment
+    }
+
+    /// The end of the body that says what a block has of sources; nothing where it says nothing.
+    pub(crate) fn sources_section(&self) -> &[u8] {
+        let start = usize::try_from(self.frame.commitment.sealed_length()).unwrap_or(usize::MAX);
+        self.body.get(start..).unwrap_or_default()
     }
 
     pub(crate) fn into_body(self) -> Vec<u8> {

@@ -33,3 +33,4 @@ pub(crate) mod stored_tree;
 pub(crate) mod trust;
 pub(crate) mod unreferenced;
 pub(crate) mod unsigned;
+pub(crate) mod unvouched;

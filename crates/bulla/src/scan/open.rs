@@ -2,6 +2,7 @@
 
 pub(crate) mod names;
 
+use crate::format::config::LogConfig;
 use crate::format::groups::{Leaves, Members, decrypt, merge};
 use crate::format::sealed::LogIdentity;
 use crate::scan::erasures::Erasures;
@@ -40,6 +41,23 @@ pub(crate) struct BlockOpener {
     salts: Vec<u8>,
     hasher: BulkHasher,
     leaves: Vec<Hash>,
+}
+
+/// What blocks of a log may have that not every log has.
+#[derive(Clone, Copy)]
+pub(crate) struct Asks {
+    groups: bool,
+    items: bool,
+}
+
+impl Asks {
+    /// All of it: for who does not know whether `[log]` is the log's.
+    pub(crate) const ALL: Asks = Asks { groups: true, items: true };
+
+    /// What `[log]` says. It never changes.
+    pub(crate) fn of(config: &LogConfig) -> Self {
+        Asks { groups: config.erasure, items: config.common.is_some() }
+    }
 }
 
 /// Which groups of a block to open.
@@ -257,11 +275,16 @@ impl BlockOpener {
         self.decoder.items()
     }
 
-    /// That the block opened last has common items only in a log that asks for some.
-    pub(crate) fn check_items(&self, asked_for: bool) -> Result<(), Unreadable> {
-        match asked_for || self.items().is_empty() {
+    /// That the block opened last has groups and common items only in a log that asks for some.
+    pub(crate) fn check_asked(&self, asks: Asks) -> Result<(), Unreadable> {
+        if !asks.groups && !self.secrets.is_empty() {
+            return Err(invalid(
+                "the block has groups of data subjects, and [log] has no erasure".to_owned(),
+            ));
+        }
+        match asks.items || self.items().is_empty() {
             true => Ok(()),
-            false => Err(unasked_items()),
+            false => Err(invalid("the block has common items, and [log] asks for none".to_owned())),
         }
     }
 
@@ -312,11 +335,6 @@ impl BlockOpener {
 
 fn invalid(detail: String) -> Unreadable {
     Unreadable { kind: FindingKind::BlockInvalid, detail }
-}
-
-/// A block of a log that asks for no common items, and has some.
-pub(crate) fn unasked_items() -> Unreadable {
-    invalid("the block has common items, and [log] asks for none".to_owned())
 }
 
 /// A block that is not what its commitment says.

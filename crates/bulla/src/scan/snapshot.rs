@@ -8,14 +8,18 @@
 //! - what is read later of the same log is read under this checkpoint, however far the log has grown since.
 
 use crate::format::config::{self, LogConfig};
+use crate::format::files;
 use crate::scan::checkpoint::{Signed, believed, is_live, read_checkpoint, read_note};
+use crate::scan::cosignatures::{self, SignedHead};
 use crate::scan::finding::{FindingKind, Findings};
 use crate::scan::stored_tree;
 use crate::scan::trust::{self, Trust, Witnessed};
+use crate::scan::unvouched;
 use bulla_crypto::environment::{Environment, Interrupt};
 use bulla_proof::checkpoint::Checkpoint;
-use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, Paths, Result, Store};
+use bulla_proof::hash::Hash;
+use bulla_proof::tree::{self, TreeHead};
+use bulla_store::{Error, ErrorKind, Paths, Result, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +44,8 @@ pub(crate) struct Snapshot {
     pub(crate) witnessed: Option<Witnessed>,
     /// Whether a writer had the log open before anything was read.
     pub(crate) live: bool,
+    /// Whether there is a checkpoint that says how far the log goes, signed by its key or not; otherwise `checkpoint` has no root.
+    pub(crate) is_told: bool,
 }
 
 impl Snapshot {
@@ -84,8 +90,20 @@ impl Snapshot {
             anchored,
             witnessed,
             live,
+            is_told: true,
         };
         Ok(read.map(snapshot))
+    }
+
+    /// A log whose checkpoint is not signed by its key, or is none: as far as segments and tree tell of frames.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file cannot be read.
+    pub(crate) fn untold(store: Arc<dyn Store>, config: LogConfig) -> Result<Self> {
+        let (live, note) = (is_live(&*store)?, read_any_note(&*store)?);
+        let checkpoint = Checkpoint::new(&config.origin, unvouched::frames(&*store, &config)?, Hash::ZERO);
+        let (anchored, witnessed) = (false, None);
+        Ok(Snapshot { store, config, checkpoint, note, anchored, witnessed, live, is_told: false })
     }
 
     /// A log whose checkpoint is believed: it has to be signed by the log's key, and signed and witnessed as `trust` asks for.
@@ -101,10 +119,17 @@ impl Snapshot {
 
     /// The same of the paths that are there.
     fn in_part(store: Arc<dyn Store>, config: LogConfig, trust: &Trust) -> Result<Self> {
+        let signed = match trust.policy {
+            None => Vec::new(),
+            Some(_) => cosignatures::signed_heads(&*store, &config)?,
+        };
         let mut findings = Findings::default();
         let snapshot = Self::examine(store, config, trust, &mut findings)?;
         let snapshot = believed(snapshot, findings)?;
-        snapshot.compare_witnessed()?;
+        // What is witnessed may have been replaced by a newer one since.
+        let kept = snapshot.witnessed.iter().filter(|witnessed| witnessed.note.is_some());
+        let kept = kept.map(|kept| SignedHead { path: files::WITNESSED.to_owned(), head: kept.head });
+        kept.chain(signed).try_for_each(|signed| snapshot.compare(&signed))?;
         Ok(snapshot)
     }
 
@@ -123,16 +148,20 @@ impl Snapshot {
         }
     }
 
-    /// Whether the signed tree begins with the one that is witnessed, as the tiles tell; or this with the signed one, where it is the larger.
-    fn compare_witnessed(&self) -> Result<()> {
-        let Some(Witnessed { head, .. }) = &self.witnessed else { return Ok(()) };
+    /// Whether the checkpoint's tree begins with one that the log's keys have signed besides, as the tiles tell; or this with that of the
+    /// checkpoint, where it is the larger.
+    fn compare(&self, SignedHead { path, head }: &SignedHead) -> Result<()> {
         let signed = TreeHead { size: self.checkpoint.size, root: self.checkpoint.root };
         if head.size > signed.size {
-            return trust::require_beginning(&*self.store, signed, *head);
+            return trust::require_beginning(&*self.store, path, signed, *head);
         }
-        match stored_tree::root_at(&*self.store, signed, head.size)? {
+        let root = match head.size {
+            0 => Some(tree::empty_root()),
+            size => stored_tree::root_at(&*self.store, signed, size)?,
+        };
+        match root {
             Some(root) if root == head.root => Ok(()),
-            Some(_) => Err(trust::is_other(head.size)),
+            Some(_) => Err(trust::is_other(path, head.size)),
             None => Err(Error::tampered(format!(
                 "the tiles in {} do not have the root that the checkpoint signs; run `bulla verify`",
                 self.store.describe("tile")
@@ -177,7 +206,15 @@ impl Snapshot {
             return Ok(false);
         }
         look_again(&*self.store);
-        Ok(read_note(&*self.store)?.is_some_and(|note| note == self.note))
+        Ok(read_any_note(&*self.store)? == self.note)
+    }
+}
+
+/// The bytes of the checkpoint; none where there is none, or it is too long to be one.
+fn read_any_note(store: &dyn Store) -> Result<Vec<u8>> {
+    match read_note(store) {
+        Err(error) if error.kind() == ErrorKind::Invalid => Ok(Vec::new()),
+        read => Ok(read?.unwrap_or_default()),
     }
 }
 

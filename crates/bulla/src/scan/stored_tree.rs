@@ -8,6 +8,7 @@ use bulla_proof::tile::{self, FULL_WIDTH, TileId, TilePath};
 use bulla_proof::tree::{self, TreeHead};
 use bulla_store::Store;
 use bulla_store::{Error, Result};
+use std::collections::BTreeMap;
 use std::io;
 
 /// An encoded commitment.
@@ -230,6 +231,18 @@ pub(crate) fn bundles(store: &dyn Store) -> Result<Vec<u64>> {
     indexes.sort_unstable();
     indexes.dedup();
     Ok(indexes)
+}
+
+/// Of all bundles of which there is a file, the index and the width of the widest, ascending.
+pub(crate) fn widest_bundles(store: &dyn Store) -> Result<BTreeMap<u64, u16>> {
+    let mut widest = BTreeMap::new();
+    visit(store, "tile/entries", &mut |path| {
+        if let Some(TilePath::Entries { index, width }) = tile::parse_path(path) {
+            let known = widest.entry(index).or_insert(width);
+            *known = width.max(*known);
+        }
+    })?;
+    Ok(widest)
 }
 
 /// Calls `file` with the path of every file in a directory and below.

@@ -173,19 +173,28 @@ fn head_of(checkpoint: &Checkpoint) -> TreeHead {
     TreeHead { size: checkpoint.size, root: checkpoint.root }
 }
 
-/// That the tree that is witnessed begins with the one that `checkpoint` signs, which is smaller: in a copy that was made beside a writer.
+/// That the tree `larger`, which the file at `path` is of, begins with the one that `checkpoint` signs: in a copy that was made beside a
+/// writer.
 ///
 /// # Errors
 /// `Tampered` where it does not, or the tree's files do not show it; `Unavailable` where one cannot be read.
-pub(crate) fn require_beginning(store: &dyn Store, signed: TreeHead, witnessed: TreeHead) -> Result<()> {
-    match stored_tree::root_at(store, witnessed, signed.size)? {
+pub(crate) fn require_beginning(
+    store: &dyn Store,
+    path: &str,
+    signed: TreeHead,
+    larger: TreeHead,
+) -> Result<()> {
+    if signed.size == 0 {
+        return Ok(());
+    }
+    match stored_tree::root_at(store, larger, signed.size)? {
         Some(root) if root == signed.root => Ok(()),
-        Some(_) => Err(is_other(witnessed.size)),
+        Some(_) => Err(is_other(path, larger.size)),
         None => Err(Error::tampered(format!(
             "{} covers {} frames, {} only {}, and {} does not show that the one goes on from the other: the log was put back to an earlier \
              time, or copied beside a writer without the first of these two files held before; run `bulla verify`",
-            store.describe(files::WITNESSED),
-            witnessed.size,
+            store.describe(path),
+            larger.size,
             files::CHECKPOINT,
             signed.size,
             store.describe("tile")
@@ -193,19 +202,18 @@ pub(crate) fn require_beginning(store: &dyn Store, signed: TreeHead, witnessed: 
     }
 }
 
-/// What is told of a log that ends before what was witnessed of it.
-pub(crate) fn ends_before(witnessed: u64, frames: u64) -> String {
+/// What is told of a log that ends before the tree that its keys have signed in the file at `path`.
+pub(crate) fn ends_before(path: &str, signed: u64, frames: u64) -> String {
     format!(
-        "{} covers {witnessed} frames, and the log has only {frames}: some are missing or damaged, or the log was put back to an earlier time",
-        files::WITNESSED
+        "{path} covers {signed} frames, and the log has only {frames}: some are missing or damaged, or the log was put back to an earlier time"
     )
 }
 
-/// What is told where what was witnessed is not the log.
-pub(crate) fn other_tree(frames: u64) -> String {
+/// What is told where the log's keys have signed another tree in the file at `path`, which was published to be cosigned.
+pub(crate) fn other_tree(path: &str, frames: u64) -> String {
     format!(
-        "the first {frames} frames are not those that the witnesses have seen: the log's key has signed two histories, or \
-         the log was rewritten"
+        "the first {frames} frames are not those that {path} is of: the log's key has signed two histories, or the log was rewritten \
+         since the witnesses have seen it"
     )
 }
 
@@ -217,6 +225,6 @@ pub(crate) fn unwitnessed_tail((from, time): (u64, Option<u64>), size: u64) -> S
 }
 
 /// The same as an error.
-pub(crate) fn is_other(frames: u64) -> Error {
-    Error::tampered(format!("{}; run `bulla verify`", other_tree(frames)))
+pub(crate) fn is_other(path: &str, frames: u64) -> Error {
+    Error::tampered(format!("{}; run `bulla verify`", other_tree(path, frames)))
 }

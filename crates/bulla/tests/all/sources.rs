@@ -3,6 +3,7 @@
 mod limits;
 mod passed;
 mod storage;
+mod verified;
 
 use crate::helpers::{Rng, in_full};
 use crate::register::ByName;

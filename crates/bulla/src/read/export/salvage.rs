@@ -15,6 +15,7 @@ use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::Scan;
 use crate::scan::located::{Located, Unreadable, most_memory};
+use crate::scan::open::Asks;
 use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
@@ -29,7 +30,8 @@ impl Export {
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
         let verify = Verify::open_store(self.given.store.clone())?;
-        let (report, examined) = verify.with(self.given.clone().without_group_keys()).examine()?;
+        let (report, examined) =
+            verify.with(self.given.clone().without_group_keys()).salvaging().examine()?;
         let signed = !report.findings.iter().any(|finding| is_unsigned(finding.kind));
         let mut exported = Exported {
             entries: 0,
@@ -63,8 +65,7 @@ impl Export {
         let keys = keys.as_deref();
         let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;
         // The file that says whether it does may not be the log's.
-        let common = true;
-        let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named, common);
+        let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named, Asks::ALL);
         let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;
         scan.asked = self.asked(exported.signed);
         let (total, mut done) = (scan.total_bytes()?, 0);

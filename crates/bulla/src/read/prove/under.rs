@@ -100,6 +100,12 @@ pub(super) fn choose(witnesses: Option<&Witnesses>, manifest: &Manifest, needed:
     if let Ok(note) = String::from_utf8(snapshot.note.clone()) {
         cosignatures::gather(&mut all, (note, signed));
     }
+    // Whoever has cosigned it: the log's keys have signed it.
+    for (_, head) in all.iter().filter(|(_, head)| (1..=signed.size).contains(&head.size)) {
+        if manifest.root_at(head.size)? != head.root {
+            return Err(trust::is_other("a checkpoint that is kept for its cosignatures", head.size));
+        }
+    }
     let met = all.iter().filter(|(note, _)| judge(policy, note.as_bytes()).is_ok());
     let seen = met.max_by_key(|(_, head)| head.size);
     match seen {
@@ -109,7 +115,6 @@ pub(super) fn choose(witnesses: Option<&Witnesses>, manifest: &Manifest, needed:
             snapshot.store.describe(files::CHECKPOINT),
             signed.size
         ))),
-        Some((_, head)) if manifest.root_at(head.size)? != head.root => Err(trust::is_other(head.size)),
         Some((note, head)) if head.size >= needed => {
             Ok(Under { note: note.clone().into_bytes(), head: *head })
         }

@@ -6,7 +6,7 @@ use crate::read::given::Progress;
 use crate::read::select::open_checked;
 use crate::scan::located::{Located, most_memory};
 use crate::scan::manifest::Frames;
-use crate::scan::open::BlockOpener;
+use crate::scan::open::{Asks, BlockOpener};
 use crate::scan::pool::{self, Job};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Result;
@@ -47,9 +47,9 @@ impl Reading<'_> {
             }
             Ok(None)
         };
-        let common = self.manifest.snapshot.config.common.is_some();
+        let asks = Asks::of(&self.manifest.snapshot.config);
         let work = |opener: &mut BlockOpener, frame: Located| {
-            open_checked(opener, &frame, common)?;
+            open_checked(opener, &frame, asks)?;
             Ok((frame.commitment.frame, named_in(opener, numbers)))
         };
         let (total, mut entries) = (self.manifest.size(), 0);

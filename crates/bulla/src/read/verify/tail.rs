@@ -47,6 +47,10 @@ pub(super) fn judge_tail(
             let detail = format!("{frames} and {bytes} in all follow the last checkpoint");
             (FindingKind::Unclosed, detail)
         }
+        None if !log.is_told => {
+            let detail = format!("{} that belong to no frame follow the last one", counted(*bytes, "byte"));
+            (FindingKind::UnsignedTail, detail)
+        }
         None => (FindingKind::UnsignedTail, unsigned::detail(size, *bytes)),
     };
     let mut finding = Finding::new(kind, detail).at(segment, offset).frame(size);

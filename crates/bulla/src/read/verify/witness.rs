@@ -1,7 +1,8 @@
 //! What witnesses have seen of a log, as a verification with a policy tells it.
 
+use crate::scan::cosignatures::SignedHead;
 use crate::scan::finding::{Finding, FindingKind};
-use crate::scan::full::AtPin;
+use crate::scan::full::{AtPin, Scan};
 use crate::scan::trust::{Witnessed, ends_before, other_tree, unwitnessed_tail};
 
 /// Who has seen how much of a log, as a policy asks for.
@@ -36,35 +37,34 @@ impl WitnessReport {
     }
 }
 
-/// What there is to tell of the frames of which `size` are signed and as many as `head` says are witnessed; `at_head` is what the
-/// log was found to be there: behind the signed frames, too, in a copy that was made beside a writer.
-pub(super) fn judge(
-    witnessed: &Witnessed,
-    at_head: Option<AtPin>,
+/// What is told where the log does not begin with the tree `signed`, which the scan expects at `place`: behind the signed frames, too, in
+/// a copy that was made beside a writer. Of a log that is damaged before that more is told.
+pub(super) fn mismatch(
+    SignedHead { path, head }: &SignedHead,
+    scan: &Scan<'_>,
+    place: usize,
+) -> Option<Finding> {
+    let (detail, first) = match scan.root_of_pin(place)? {
+        AtPin::Same => return None,
+        // Frames of which nothing is known have no root that says anything of the key.
+        AtPin::Other if scan.lacks_leaves() => return None,
+        AtPin::Shorter { frames } => {
+            (ends_before(path, head.size, frames), frames.min(head.size.saturating_sub(1)))
+        }
+        AtPin::Other => (other_tree(path, head.size), 0),
+    };
+    let mut finding = Finding::new(FindingKind::WitnessMismatch, detail).frame(first);
+    finding.last_frame = Some(head.size.saturating_sub(1));
+    Some(finding)
+}
+
+/// What is told of those of `size` signed frames that are not witnessed.
+pub(super) fn unwitnessed(
+    Witnessed { head, time, .. }: &Witnessed,
     size: u64,
     strict: bool,
 ) -> Option<Finding> {
-    let Witnessed { head, time, .. } = witnessed;
-    match at_head {
-        Some(AtPin::Shorter { frames }) => {
-            let detail = ends_before(head.size, frames);
-            let mut finding =
-                Finding::new(FindingKind::WitnessMismatch, detail).frame(frames.min(head.size - 1));
-            finding.last_frame = Some(head.size - 1);
-            Some(finding)
-        }
-        Some(AtPin::Other) => {
-            let mut finding = Finding::new(FindingKind::WitnessMismatch, other_tree(head.size)).frame(0);
-            finding.last_frame = Some(head.size.saturating_sub(1));
-            Some(finding)
-        }
-        // Of a log that is damaged before that more is told.
-        None | Some(AtPin::Same) if head.size >= size => None,
-        None | Some(AtPin::Same) => {
-            let kind = if strict { FindingKind::Unwitnessed } else { FindingKind::UnwitnessedTail };
-            let mut finding = Finding::new(kind, unwitnessed_tail((head.size, *time), size)).frame(head.size);
-            finding.last_frame = Some(size - 1);
-            Some(finding)
-        }
-    }
+    let kind = if strict { FindingKind::Unwitnessed } else { FindingKind::UnwitnessedTail };
+    let finding = || Finding::new(kind, unwitnessed_tail((head.size, *time), size)).frame(head.size);
+    (head.size < size).then(|| Finding { last_frame: Some(size - 1), ..finding() })
 }

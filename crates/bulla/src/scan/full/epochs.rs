@@ -92,7 +92,9 @@ impl Scan<'_> {
                 Some("its seal and the original's differ")
             }
             (_, Some(body)) => {
-                if epoch.keys.is_none() {
+                let (without_keys, random) = (epoch.keys.is_none(), body.random);
+                self.epoch.iter_mut().for_each(|epoch| epoch.random = Some(random));
+                if without_keys {
                     let keys = match self.open_epoch(&head.commitment, &body) {
                         Err(error) if error.kind() != ErrorKind::Tampered => return Err(error),
                         keys => keys.ok().flatten(),
@@ -131,6 +133,7 @@ impl Scan<'_> {
                 return Ok(());
             }
         };
+        self.epoch.iter_mut().for_each(|epoch| epoch.random = Some(body.random));
         self.unsure_terms = false;
         self.keys.epoch(number, body.config);
         let place = Finding::new(FindingKind::ConfigMismatch, "").at(segment, *offset).frame(number);
@@ -207,7 +210,9 @@ impl Scan<'_> {
     /// A frame with the keys of its epoch, or with why there are none.
     pub(super) fn with_keys(&self, located: Located) -> Located {
         match self.epoch.as_ref().filter(|epoch| epoch.number == located.commitment.epoch) {
-            Some(epoch) => Located { keys: epoch.keys.clone(), foreign: epoch.foreign, ..located },
+            Some(Epoch { keys, random, foreign, .. }) => {
+                Located { keys: keys.clone(), foreign: *foreign, epoch_random: *random, ..located }
+            }
             None => located,
         }
     }

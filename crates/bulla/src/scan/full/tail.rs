@@ -23,15 +23,15 @@ pub(crate) enum AtPin {
 }
 
 impl Scan<'_> {
-    /// Ends the scan: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.
-    pub(crate) fn finish(&mut self, root: Hash) -> Result<Tail> {
+    /// Ends the scan: the tree's right edge, and root where a checkpoint has one, what lies beyond the checkpoint, and what lies nowhere.
+    pub(crate) fn finish(&mut self, root: Option<Hash>) -> Result<Tail> {
         self.tell_lost(None);
         if !self.broken {
             for (id, hashes) in self.tiles.partials() {
                 self.check_tile(id, &hashes)?;
             }
         }
-        if self.broken || self.tiles.root() != root {
+        if root.is_some_and(|root| self.broken || self.tiles.root() != root) {
             let detail = "the frames do not have the root that the checkpoint signs";
             self.add(Finding::new(FindingKind::RootMismatch, detail));
         }
@@ -102,6 +102,11 @@ impl Scan<'_> {
             Some(_) => AtPin::Other,
             None => AtPin::Shorter { frames: self.next },
         })
+    }
+
+    /// Whether frames were passed of which neither segment nor tree tells what they were.
+    pub(crate) fn lacks_leaves(&self) -> bool {
+        self.unknown > 0
     }
 
     /// The tree of the frames that the checkpoint covers; nothing where not all of them are known.

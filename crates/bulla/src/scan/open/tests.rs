@@ -53,9 +53,22 @@ fn a_set_of_subjects_is_one_group_and_one_unit() {
 }
 
 #[test]
+fn groups_are_refused_in_a_log_without_erasure() {
+    let world = World::new(50);
+    let check = |groups| world.open().0.check_asked(Asks { groups, items: true });
+    assert!(check(true).is_ok());
+    let refused = check(false).unwrap_err();
+    assert_eq!(refused.kind, FindingKind::BlockInvalid);
+    let without = world::rows(50).into_iter().filter(|row| Entry::decode(row).unwrap().subjects.is_none());
+    let opener = World::of(without.collect()).open().0;
+    assert!(opener.groups().is_empty() && opener.check_asked(Asks { groups: false, items: false }).is_ok());
+}
+
+#[test]
 fn common_items_are_refused_in_a_log_that_asks_for_none() {
     let mut world = World::new(700);
-    let check = |world: &World| [true, false].map(|asked_for| world.open().0.check_items(asked_for));
+    let asked = |items| Asks { groups: true, items };
+    let check = |world: &World| [true, false].map(|items| world.open().0.check_asked(asked(items)));
     let [Ok(()), Err(refused)] = check(&world) else { panic!("it has some") };
     assert_eq!(refused.kind, FindingKind::BlockInvalid);
     assert!(refused.detail.contains("common items"), "{}", refused.detail);

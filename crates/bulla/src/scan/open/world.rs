@@ -196,8 +196,15 @@ impl World {
         let commitment = self.sealed.commitment.clone();
         let segment = SegmentName { first: 0, generation: 0 };
         let file: Arc<dyn StoreFile> = Arc::from(Memory::new().create("segment").unwrap());
-        let frame =
-            Located { commitment: commitment.clone(), segment, file, offset: 0, keys: None, foreign: false };
+        let frame = Located {
+            commitment: commitment.clone(),
+            segment,
+            file,
+            offset: 0,
+            keys: None,
+            foreign: false,
+            epoch_random: None,
+        };
         let verified = Verified::assumed(&frame, self.sealed.body.clone());
         opener.open(verified, &self.keys)?;
         opener.check_units(&commitment, &self.keys)

@@ -1,6 +1,7 @@
 //! [`Greeted`]: who listens there.
 
 use crate::control::link::Link;
+use crate::format::json;
 use crate::socket::messages::Messages;
 use crate::socket::wire::{Greeting, VERSION};
 use crate::socket::{PATIENCE, listener};
@@ -31,7 +32,7 @@ impl Greeted {
             }
         }
         let body = messages.take().map_err(failed)?.unwrap_or_default();
-        let greeting = serde_json::from_slice::<Greeting>(body).map_err(|_| strange(path))?;
+        let greeting = json::object::<Greeting>(body).map_err(|_| strange(path))?;
         if let Some(failure) = greeting.error {
             return Err(failure.into_error());
         }

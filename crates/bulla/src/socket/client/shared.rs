@@ -10,6 +10,7 @@ use super::acknowledged::State;
 use super::greeted::Greeted;
 use super::lock;
 use crate::control::link::Link;
+use crate::format::json;
 use crate::socket::messages::Messages;
 use crate::socket::wire::Acknowledgement;
 use crate::write::telling;
@@ -141,7 +142,7 @@ impl Shared {
             Err(error) => return Err(Some(error)),
         }
         while let Some(body) = messages.take().map_err(Some)? {
-            let acknowledgement = serde_json::from_slice::<Acknowledgement>(body).map_err(|_| {
+            let acknowledgement = json::object::<Acknowledgement>(body).map_err(|_| {
                 Some(io::Error::new(io::ErrorKind::InvalidData, "what came is no acknowledgement"))
             })?;
             lock(&self.state).take(acknowledgement);

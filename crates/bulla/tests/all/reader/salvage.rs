@@ -199,3 +199,44 @@ fn damage_is_damage_with_and_without_a_key() {
         assert_eq!(unread, frame.kind == FrameKind::Epoch, "{kinds:?}");
     }
 }
+
+#[test]
+fn where_no_checkpoint_holds_segments_and_tree_say_how_far_the_log_goes() {
+    let (world, image, _) = log();
+    let signed = String::from_utf8(image.get("checkpoint").to_vec()).unwrap();
+    let frames = frames(&image).len();
+    let of = |size: u64| {
+        let other = signed.replacen(&format!("\n{frames}\n"), &format!("\n{size}\n"), 1);
+        assert!(other != signed);
+        image.with("checkpoint", other.into_bytes())
+    };
+    let bare = |image: &Image| {
+        let tree = image.paths().into_iter().filter(|path| path.starts_with("tile/"));
+        tree.fold(image.clone(), |image, path| image.without(&path))
+    };
+    let ruined = [0, 1, 5, frames as u64 + 1, 300, 1 << 40].map(of).into_iter();
+    let ruined = ruined.chain([
+        image.without("checkpoint"),
+        image.with("checkpoint", b"nothing".to_vec()),
+        image.with("checkpoint", vec![b'x'; 2 << 20]),
+    ]);
+    let (path, at) = body_of(&image, &blocks(&image)[4]);
+    let last = image.paths().into_iter().filter(|path| path.starts_with("segments/")).max().unwrap();
+    for (index, ruined) in ruined.enumerate() {
+        for ruined in [ruined.clone(), bare(&ruined)] {
+            let (exported, answer) = salvage(&world, &ruined, &Without::default(), &Query::new());
+            assert_eq!((exported.left_out, answer.len(), exported.signed), (0, 18, false), "{index}");
+            let kinds = exported.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>();
+            assert!(kinds.contains(&FindingKind::CheckpointDamaged), "{index}: {kinds:?}");
+            assert!(!kinds.contains(&FindingKind::RootMismatch), "{index}: {kinds:?}");
+            assert!(!kinds.contains(&FindingKind::FramesMissing), "{index}: {kinds:?}");
+            let damaged = ruined.flipped(&path, at, |byte| byte ^ 1);
+            let (exported, answer) = salvage(&world, &damaged, &Without::default(), &Query::new());
+            assert_eq!((exported.left_out, answer.len()), (2, 16), "{index}");
+        }
+        // What no segment has any more the tree tells of.
+        let (exported, answer) = salvage(&world, &ruined.without(&last), &Without::default(), &Query::new());
+        assert!(exported.left_out > 0, "{index}");
+        assert_eq!(exported.left_out + answer.len() as u64, 18, "{index}");
+    }
+}
