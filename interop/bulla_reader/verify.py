@@ -330,21 +330,21 @@ def check_policy(of: log.Log, policy: policies.Policy, report: Report) -> None:
 
 def check_beside(of: log.Log) -> None:
     """Whether the log begins with what its keys have signed in the files that are kept for their cosignatures."""
-    heads: list[tuple[int, bytes]] = []
+    heads: dict[tuple[int, bytes], bool] = {}
     for name in ["checkpoint.witnessed", *(f"cosigned/{key_id.hex()}" for key_id in of.config.asked)]:
         try:
             found = signed_by_log(of, log.read_small(of.directory / name))
         except (Refused, OSError):
             continue
-        if (found.size, found.root) not in heads:
-            heads.append((found.size, found.root))
-    for size, root in heads:
+        heads.setdefault((found.size, found.root), name == "checkpoint.witnessed")
+    for (size, root), has_to_be_there in heads.items():
         leaves = [of.leaf(number) for number in range(min(size, len(of.commitments)))]
         known = [leaf for leaf in leaves if leaf is not None]
         # In a copy that was made beside a writer more may be signed there than the checkpoint covers: then the frames are there.
         if size > of.size and len(known) == of.size:
             known += behind(of, size)
-            if len(known) < size:
+            # Files of `cosigned/` may be newer in such a copy.
+            if len(known) < size and has_to_be_there:
                 of.findings.append(Finding("witness-mismatch", "the log ends before that", frame=len(known), last_frame=size - 1))
         # Of a log that is damaged before that more is told.
         if len(known) == size and trees.root(known) != root:

@@ -72,6 +72,9 @@ fn it_is_found_in_the_files_of_the_witnesses_that_the_log_asks() {
     let file = directory.join(format!("cosigned/{:08x}", asked.key_id()));
     fs::write(&file, another(&directory, "example.com/log", 2)).unwrap();
     assert_eq!(verify(), [FindingKind::WitnessMismatch]);
+    // In a copy that was made beside a writer it may be newer than the frames.
+    fs::write(&file, another(&directory, "example.com/log", 9)).unwrap();
+    assert_eq!(verify(), []);
     fs::copy(directory.join("checkpoint"), &file).unwrap();
     assert_eq!(verify(), []);
 }
