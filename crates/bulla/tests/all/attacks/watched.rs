@@ -17,7 +17,7 @@ use bulla_proof::hash::Hash;
 use bulla_witness::key::WitnessKey;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -90,22 +90,17 @@ impl Watched {
         watched
     }
 
-    /// Opens the log, and appends so many blocks. What was told of witnesses meanwhile.
+    /// Opens the log, and appends so many blocks. Why the witness did not cosign last, if it did not.
     fn write(&self, blocks: usize) -> bulla::Result<String> {
-        let all = Arc::new(Mutex::new(String::new()));
-        let tell = all.clone();
-        let environment = Environment {
-            trying_again: Some(Arc::new(move |what: &str| *tell.lock().unwrap() += what)),
-            ..Environment::default()
-        };
         let keys = Arc::new(FileSystem::new(default_keys(&self.directory)));
-        let log = Log::open_stores(Arc::new(FileSystem::new(&self.directory)), keys, options(), environment)?;
+        let log = Arc::new(FileSystem::new(&self.directory));
+        let log = Log::open_stores(log, keys, options(), Environment::default())?;
         let mut producer = log.producer()?;
         (0..blocks).for_each(|_| block(&mut producer, &["nobody"]));
         drop(producer);
-        log.close()?;
-        let all = all.lock().unwrap().clone();
-        Ok(all)
+        let (told, closed) = log.close_with_telemetry();
+        closed?;
+        Ok(told.witnesses.into_iter().filter_map(|witness| witness.failure).collect())
     }
 
     fn go_on(&self, blocks: usize) {
@@ -122,9 +117,8 @@ impl Watched {
         let newest = info.witnesses[0].newest.map(|(frames, _)| frames);
         let says = match newest == Some(info.tree_size) {
             true => Says::Cosigns,
-            // What the keys remember that it said before is told, too.
-            false if told.contains("two histories") => Says::TwoHistories,
             false if told.contains("put back to an earlier time") => Says::PutBack,
+            false if told.contains("two histories") => Says::TwoHistories,
             false => panic!("{newest:?} of {}: {told}", info.tree_size),
         };
         (Writer::Opens, says)
