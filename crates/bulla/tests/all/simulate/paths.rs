@@ -92,12 +92,7 @@ impl Life {
             Err(error) => {
                 let is_named =
                     error.to_string().contains(&format!("{path} is a path of the log, and is missing"));
-                // As long as the log lies on its first path alone, nothing else tells what is missing there.
-                let is_first = error.to_string().contains("audit is not a log") && path == "audit";
-                let is_alone = !self.beside.paths[1..]
-                    .iter()
-                    .any(|path| self.host.machine.read(&format!("{path}/bulla.toml")).is_some());
-                must!(is_named || is_first && is_alone, "without {path}: {:?}: {error}", error.kind());
+                must!(is_named, "without {path}: {:?}: {error}", error.kind());
                 self.attach();
                 Ok(true)
             }
