@@ -1,6 +1,6 @@
 //! Making backup paths, and letting go of them.
 
-use crate::format::config::{self, LogConfig};
+use crate::format::config::LogConfig;
 use crate::format::files;
 use crate::format::path::{self, PathId};
 use crate::format::segment;
@@ -47,13 +47,11 @@ pub(super) fn make(
             ));
         }
     }
-    let text = config::read(log)?;
     let mut made = Vec::<(PathId, &PathBuf)>::new();
     let mut stores = Vec::<(Arc<dyn Store>, String)>::new();
     for path in after {
         let store = open_path(path, environment);
         let id = make_path(&*store, path, config.id, environment)?;
-        give_configuration(&*store, &text)?;
         if made.iter().any(|(other, _)| *other == id) {
             return Err(refused(path, "is named twice"));
         }
@@ -132,16 +130,6 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
     let written = bulla_store::write_new(store, files::PATH, path::text(log, id).as_bytes());
     written.map_err(failed(files::PATH))?;
     Ok(id)
-}
-
-/// Gives a path that has none the log's configuration: should the log's own directory be lost before this one was ever written to, it says
-/// which log it was of, and the log can be named by it.
-fn give_configuration(store: &dyn Store, text: &[u8]) -> Result<()> {
-    if store.open(config::FILE).is_ok() {
-        return Ok(());
-    }
-    let written = bulla_store::replace(store, config::FILE, text);
-    written.map_err(|error| Error::io(format!("writing {}", store.describe(config::FILE)), error))
 }
 
 /// Says which paths are on one file system with the log's directory or with a path before them: they would fail together.

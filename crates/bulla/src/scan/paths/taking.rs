@@ -146,11 +146,11 @@ impl LogPaths {
     /// Gives a path the log's configuration, where it has another one, and the directories of a log.
     fn prepare(&self, store: &dyn Store) -> std::io::Result<()> {
         let text = config::read(self).unwrap_or_else(|_| self.state().config.clone());
-        for directory in files::DIRECTORIES {
-            store.create_directory(directory)?;
-        }
         if config::read(store).is_ok_and(|found| found == text) {
             return Ok(());
+        }
+        for directory in files::DIRECTORIES {
+            store.create_directory(directory)?;
         }
         bulla_store::replace(store, config::FILE, &text)
     }

@@ -92,7 +92,13 @@ impl Life {
             Err(error) => {
                 let is_named =
                     error.to_string().contains(&format!("{path} is a path of the log, and is missing"));
-                must!(is_named, "without {path}: {:?}: {error}", error.kind());
+                // As long as the log lies on its first path alone, no other one says which log it is.
+                let is_first =
+                    error.to_string().contains("audit, a path of the log, is missing") && path == "audit";
+                let is_alone = !self.beside.paths[1..]
+                    .iter()
+                    .any(|path| self.host.machine.read(&format!("{path}/bulla.toml")).is_some());
+                must!(is_named || is_first && is_alone, "without {path}: {:?}: {error}", error.kind());
                 self.attach();
                 Ok(true)
             }
