@@ -29,6 +29,9 @@ pub trait Paths: Debug {
     /// Whether a file lies on the path that takes what is written.
     fn is_in_use(&self, path: &str) -> bool;
 
+    /// The paths that are there, each by itself: first the one that takes what is written, then as far as the log has come on each.
+    fn present(&self) -> Vec<Arc<dyn Store>>;
+
     /// The path on which a file lies, by itself; `None` where no path has it.
     fn holding(&self, path: &str) -> Option<Arc<dyn Store>>;
 
@@ -89,7 +92,7 @@ pub trait Paths: Debug {
     fn require_readable(&self) -> Result<()>;
 
     /// What lies on one path and contradicts the others, one sentence each: a checkpoint that is not of a beginning of the log, or of which
-    /// that cannot be told.
+    /// that cannot be told; and a segment of which another path has another one by the same name.
     fn contradictions(&self) -> Vec<String>;
 
     /// Refuses a log that is read while a path of it could not be looked at when that was done last: what it has, or whether it is missing,

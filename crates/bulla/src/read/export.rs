@@ -12,6 +12,7 @@ use crate::read::select::Matches;
 use crate::read::standing::AskedSubject;
 use crate::read::verify::{Examined, Verify, missing_paths};
 use crate::scan::finding::{Finding, FindingKind};
+use crate::scan::paths::left_and_missing;
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
 use crate::scan::snapshot::Snapshot;
@@ -177,7 +178,7 @@ impl Export {
         let verify = Verify::open_store(self.given.store.clone())?;
         let (report, examined) = verify.with(self.given.clone().in_public()).examine()?;
         if let Some(first) = report.findings.iter().find(|finding| finding.kind.is_damage()) {
-            return Err(refusal(first));
+            return Err(refusal(first, &*self.given.store));
         }
         let Some(Examined { snapshot, .. }) = examined else {
             return Err(Error::tampered("there is no checkpoint"));
@@ -251,9 +252,10 @@ impl Exported {
     }
 }
 
-fn refusal(first: &Finding) -> Error {
+fn refusal(first: &Finding, store: &dyn Store) -> Error {
+    let left = left_and_missing(store);
     Error::tampered(format!(
-        "the log is damaged, nothing was exported ({first}); `bulla verify` tells all; what is not damaged can be \
+        "the log is damaged, nothing was exported ({first}{left}); `bulla verify` tells all; what is not damaged can be \
          salvaged"
     ))
 }

@@ -467,7 +467,7 @@ impl Verify {
         let (pin, misfit) = pins.advance(&snapshot, !scan.findings.has_violation());
         misfit.into_iter().for_each(|misfit| scan.findings.add(misfit));
         report.pin = pin;
-        report.conclude(std::mem::take(&mut scan.findings).finish());
+        report.conclude(paths::placed(&**store, std::mem::take(&mut scan.findings).finish()));
         let erased = Erased { numbers: scan.take_erased(), frames: 0..checkpoint.size };
         Ok((report, Some(Examined { snapshot: snapshot.clone(), frames: seen, erased })))
     }

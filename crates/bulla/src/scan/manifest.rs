@@ -18,6 +18,7 @@ use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::located::{Located, event_in, verified};
+use crate::scan::paths::left_and_missing;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -357,7 +358,8 @@ impl<'a> Frames<'a> {
         }
         let first = findings.finish().into_iter().next();
         let finding = first.unwrap_or_else(|| Finding::missing(None, &placed.commitment));
-        Ok(Error::tampered(format!("{finding}; `bulla verify` tells all")))
+        let left = left_and_missing(&*self.manifest.snapshot.store);
+        Ok(Error::tampered(format!("{finding}{left}; `bulla verify` tells all")))
     }
 
     /// What the log's key signs is believed, but not beyond what makes sense.

@@ -1,6 +1,6 @@
 //! A store that counts the bytes read from it.
 
-use bulla_store::{Item, Lock, Store, StoreFile};
+use bulla_store::{Item, Lock, Paths, Store, StoreFile};
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,6 +70,10 @@ impl Store for Metered {
 
     fn is_locked(&self, path: &str) -> io::Result<bool> {
         self.store.is_locked(path)
+    }
+
+    fn paths(&self) -> Option<&dyn Paths> {
+        self.store.paths()
     }
 
     fn describe(&self, path: &str) -> String {

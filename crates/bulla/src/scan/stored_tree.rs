@@ -6,8 +6,8 @@ use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, FULL_WIDTH, TileId, TilePath};
 use bulla_proof::tree::{self, TreeHead};
-use bulla_store::Store;
 use bulla_store::{Error, Result};
+use bulla_store::{Paths, Store};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -160,23 +160,41 @@ pub(crate) fn check_tile(
 ) -> Result<()> {
     let full = TileId { width: FULL_WIDTH, ..id }.path();
     for width in widths(store, &full, id.width)? {
-        let stored = read_tile(store, TileId { width, ..id })?;
         let expected = &hashes[..usize::from(width)];
-        let differing = stored.map(|stored| differing(expected.iter().zip(&stored).map(|(a, b)| a == b)));
-        let path = TileId { width, ..id }.path();
-        told(FindingKind::TileDamaged, &path, id, width, differing, findings);
+        each_form(store, &TileId { width, ..id }.path(), |store, path| {
+            let stored = read_tile(store, TileId { width, ..id })?;
+            let differing = stored.map(|stored| differing(expected.iter().zip(&stored).map(|(a, b)| a == b)));
+            told(FindingKind::TileDamaged, path, id, width, differing, findings);
+            Ok(())
+        })?;
     }
     if id.level > 0 {
         return Ok(());
     }
     for width in widths(store, &tile::entries_path(id.index, FULL_WIDTH), id.width)? {
-        let stored = read_bundle(store, id.index, width)?;
         let matches = |(entry, leaf): (&Encoded, &Hash)| tree::leaf_hash(entry) == *leaf;
-        let differing = stored.map(|stored| differing(stored.iter().zip(hashes).map(matches)));
-        let path = tile::entries_path(id.index, width);
-        told(FindingKind::BundleDamaged, &path, id, width, differing, findings);
+        each_form(store, &tile::entries_path(id.index, width), |store, path| {
+            let stored = read_bundle(store, id.index, width)?;
+            let differing = stored.map(|stored| differing(stored.iter().zip(hashes).map(matches)));
+            told(FindingKind::BundleDamaged, path, id, width, differing, findings);
+            Ok(())
+        })?;
     }
     Ok(())
+}
+
+/// Calls `check` with the store, and the name of a file for people; of a log on several paths with each of them that has the file.
+fn each_form(
+    store: &dyn Store,
+    path: &str,
+    mut check: impl FnMut(&dyn Store, &str) -> Result<()>,
+) -> Result<()> {
+    let mut holding = store.paths().map_or_else(Vec::new, Paths::present);
+    holding.retain(|on_path| on_path.open(path).is_ok());
+    if holding.is_empty() {
+        return check(store, path);
+    }
+    holding.iter().try_for_each(|on_path| check(&**on_path, &on_path.describe(path)))
 }
 
 /// The first and the last that does not match, if any.
@@ -288,6 +306,11 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             unknown(&item.name);
         }
     }
+    for directory in [files::INDEX, files::COSIGNED] {
+        if store.list(directory).is_err_and(|error| error.kind() == io::ErrorKind::NotADirectory) {
+            unknown(&format!("{directory}, which is no directory,"));
+        }
+    }
     for item in list(store, files::INDEX)? {
         let path = format!("{}/{}", files::INDEX, item.name);
         // A link, or what is no file at all: nobody else tells, since nothing rests on the index.
@@ -339,9 +362,12 @@ fn reaches(id: TileId, size: u64) -> bool {
     id.index.saturating_mul(WIDTH).saturating_add(u64::from(id.width)) <= at_level
 }
 
+/// What is in a directory; nothing where it is not there, or is none.
 fn list(store: &dyn Store, directory: &str) -> Result<Vec<bulla_store::Item>> {
     match store.list(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
         items => items.map_err(|error| Error::io(format!("listing {}", store.describe(directory)), error)),
     }
 }

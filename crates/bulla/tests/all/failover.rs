@@ -14,6 +14,7 @@ mod scattered;
 mod set_aside;
 mod spread;
 mod switches;
+mod twins;
 mod unreadable;
 mod world;
 

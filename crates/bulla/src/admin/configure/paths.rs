@@ -88,7 +88,11 @@ fn known_from_now_on(
     let lost = lost.split_off(lost.len().saturating_sub(known::MOST_LOST)).into_iter();
     let lost = lost.map(|known| KnownPath { fate: Fate::Lost, ..known.clone() });
     let own = remembered.iter().filter(|known| known.id == own).cloned();
-    own.chain(made.iter().map(of)).chain(lost).collect()
+    let place = |id: PathId| remembered.iter().position(|known| known.id == id).unwrap_or(usize::MAX);
+    let mut all = own.chain(made.iter().map(of)).chain(lost).collect::<Vec<_>>();
+    // The path in use stays the first of those that are kept.
+    all.sort_by_key(|known| (known.fate == Fate::Lost, place(known.id)));
+    all
 }
 
 /// Makes a path of a directory that is empty, or not there, and gives its id; that of one which is made already.

@@ -1,7 +1,9 @@
 //! What is said of the paths of a log that lies on several.
 
+use crate::format::segment;
 use crate::scan::finding::{Finding, FindingKind};
 use bulla_store::{MissingPath, Paths, Store};
+use std::collections::HashMap;
 
 /// The paths of the log that are not there, and those that are not what they say they are, or contradict the others. The frames that lie on one that is missing
 /// are told as what they are, missing, as far as they are known.
@@ -13,6 +15,28 @@ pub(super) fn judge(store: &dyn Store) -> impl Iterator<Item = Finding> {
     let (missing, mismatches) = store.paths().map_or_else(Default::default, judged);
     let mismatches = mismatches.into_iter().map(|why| Finding::new(FindingKind::PathMismatch, why));
     mismatches.chain(missing.into_iter().map(told_missing))
+}
+
+/// Findings of a log on several paths, with where the segment lies that one is in.
+pub(super) fn placed(store: &dyn Store, mut findings: Vec<Finding>) -> Vec<Finding> {
+    let present = store.paths().map_or_else(Vec::new, Paths::present);
+    if present.is_empty() {
+        return findings;
+    }
+    let mut known = HashMap::new();
+    for finding in &mut findings {
+        let Some(path) = finding.segment.as_ref().map(|name| format!("{}/{name}", segment::DIRECTORY)) else {
+            continue;
+        };
+        let places = known.entry(path).or_insert_with_key(|path| {
+            let holding = present.iter().filter(|on_path| on_path.open(path).is_ok());
+            holding.map(|on_path| on_path.describe("")).collect::<Vec<_>>().join(" and in ")
+        });
+        if !places.is_empty() {
+            finding.detail += &format!(" (the segment lies in {places})");
+        }
+    }
+    findings
 }
 
 /// Those that are missing of a log that was read all the same.

@@ -17,10 +17,12 @@ mod looking;
 mod spreading;
 mod store;
 mod taking;
+mod twins;
 
 use crate::format::config::signed::OwnKeys;
 use crate::format::config::{self, LogConfig};
 use crate::format::path::{NoPath, PathId};
+use crate::format::segment;
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::settings;
 use bulla_crypto::environment::{Environment, Tell};
@@ -28,12 +30,13 @@ use bulla_proof::LogKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{FileSystem, Lock, Result, Store, Switch};
+use bulla_store::{Error, FileSystem, Lock, MissingPath, Paths, Result, Store, Switch};
 use spreading::Lacking;
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use twins::Judged;
 
 /// See the module.
 pub(crate) struct LogPaths {
@@ -47,6 +50,8 @@ pub(crate) struct LogPaths {
     state: Arc<RwLock<State>>,
     /// Held by whoever has another path take over, or notes in the key directory what became of one.
     switching: Mutex<()>,
+    /// What is read of segments that several paths have.
+    judged: Mutex<Judged>,
 }
 
 /// Names and contents of files.
@@ -147,8 +152,15 @@ pub fn join_paths(
     let of_keys = stores.len();
     add_places(&mut stores, also, environment);
     let Some((config, text)) = stores.iter().find_map(|store| configuration(&**store)) else {
-        // Whoever asked for the log is told what is wrong with it.
-        return Ok(log);
+        // Where segments are there, whoever asked for the log is told what is wrong with it.
+        return match segment::list(&*log) {
+            Ok((segments, _)) if segments.is_empty() => Err(Error::unavailable(format!(
+                "{}, a path of the log, is missing: is its disk mounted? No other path has its {} either",
+                log.describe(""),
+                config::FILE
+            ))),
+            _ => Ok(log),
+        };
     };
     let state = State {
         paths: stores.into_iter().map(OnePath::new).collect(),
@@ -173,6 +185,7 @@ pub fn join_paths(
         first: log,
         state: Arc::new(RwLock::new(state)),
         switching: Mutex::new(()),
+        judged: Mutex::default(),
     };
     paths.look();
     paths.require(of_keys)?;
@@ -219,6 +232,16 @@ pub(crate) fn open_path(place: &Path, environment: &Environment) -> Arc<dyn Stor
     }
 }
 
+/// The paths of a log that were left and are missing, for whoever says that frames are missing: they may lie there.
+pub(crate) fn left_and_missing(store: &dyn Store) -> String {
+    let missing = store.paths().map_or_else(Vec::new, Paths::missing);
+    let of = |missing: &MissingPath| {
+        let MissingPath { place, reason, .. } = missing;
+        format!("; {place}, a path of the log that was left, is missing: {reason}")
+    };
+    missing.iter().filter(|missing| missing.left).map(of).collect()
+}
+
 fn configuration(store: &dyn Store) -> Option<(LogConfig, Vec<u8>)> {
     let text = config::read(store).ok()?;
     let (config, _) = config::parse(&text).ok()?;
@@ -263,14 +286,14 @@ impl LogPaths {
             drop(state);
             return self.readable();
         }
-        let paths = order(&state.paths).map(|index| &state.paths[index]);
+        let paths = order(&state.paths, &state.known).map(|index| &state.paths[index]);
         paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
     }
 
     /// The stores, the one in use first, each with whether it failed.
     fn readable(&self) -> Vec<(Arc<dyn Store>, bool)> {
         let state = self.state();
-        let others = order(&state.paths).filter(|&index| index != state.current);
+        let others = order(&state.paths, &state.known).filter(|&index| index != state.current);
         let paths = std::iter::once(state.current).chain(others).map(|index| &state.paths[index]);
         paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
     }
@@ -282,12 +305,23 @@ impl LogPaths {
     }
 }
 
-/// The paths from the one on which the log has come furthest to the others; those that are not there come last.
-fn order(paths: &[OnePath]) -> impl Iterator<Item = usize> + use<> {
+/// The paths from the one on which the log has come furthest to the others; those that are not there come last. Anybody can copy a
+/// checkpoint: of those that have the same, those that the key directory has as kept come first, in its order.
+fn order(paths: &[OnePath], known: &[KnownPath]) -> impl Iterator<Item = usize> + use<> {
+    let rank = |index: usize| {
+        let place = known.iter().position(|known| Some(known.id) == paths[index].id);
+        match place {
+            Some(place) if known[place].fate == Fate::Kept => (0, place),
+            // Until it has been written to, the log's own directory is not noted.
+            None if index == 0 => (0, 0),
+            None => (1, 0),
+            Some(place) => (2, place),
+        }
+    };
     let mut order = (0..paths.len()).collect::<Vec<_>>();
     order.sort_by_key(|&index| {
         let path = &paths[index];
-        (path.absent.is_some(), Reverse(path.head.map(|head| head.size)))
+        (path.absent.is_some(), Reverse(path.head.map(|head| head.size)), rank(index))
     });
     order.into_iter()
 }

@@ -112,7 +112,7 @@ impl LogPaths {
     }
 
     /// How many frames the checkpoint covers that was published last.
-    fn published_frames(&self) -> Option<u64> {
+    pub(super) fn published_frames(&self) -> Option<u64> {
         let published = self.state().published.clone();
         published.and_then(|note| self.head(&note)).map(|head| head.size)
     }

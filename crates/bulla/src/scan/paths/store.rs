@@ -1,7 +1,9 @@
 //! The paths of a log as one store.
 
-use super::{LogPaths, State};
+use super::twins::{is_not_there, name_of};
+use super::{LogPaths, OnePath, State};
 use crate::format::{config, files};
+use crate::keys::paths::{Fate, KnownPath};
 use bulla_store::{FileSystem, Item, Lock, Paths, Store, StoreFile};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -55,14 +57,6 @@ impl LogPaths {
     }
 }
 
-/// Whether there is no file, or something else than a file in its place, or above it: whoever put that there could as well have removed it.
-fn is_not_there(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory
-    )
-}
-
 /// The lock of whoever changes the configuration, on every path.
 #[derive(Debug)]
 struct Locks(Vec<Arc<dyn Lock>>);
@@ -105,6 +99,10 @@ impl Store for LogPaths {
     }
 
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        // Who writes has refused a log whose segments differ.
+        if name_of(path).is_some() && !self.state().writing {
+            return self.open_segment(path);
+        }
         self.first(path, |store| store.open(path))
     }
 
@@ -161,22 +159,34 @@ impl Store for LogPaths {
     }
 
     /// Takes the lock on every path that is there, so that whoever knows of one of them alone is kept out, too. One that cannot be
-    /// locked, but because somebody has it, is one that cannot be written.
+    /// locked, but because somebody has it, is one that cannot be written; so is one that the writer has left.
     fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
-        let paths = self
-            .state()
-            .paths
-            .iter()
-            .map(|path| (path.store.clone(), path.absent.is_some()))
-            .collect::<Vec<_>>();
+        let paths = {
+            let state = self.state();
+            let is_left =
+                |known: &KnownPath, path: &OnePath| Some(known.id) == path.id && known.fate == Fate::Left;
+            let of = |(index, path): (usize, &OnePath)| {
+                let left = index != state.current && state.known.iter().any(|known| is_left(known, path));
+                (index, path.store.clone(), path.absent.is_some(), left)
+            };
+            state.paths.iter().enumerate().map(of).collect::<Vec<_>>()
+        };
         let mut locks = Vec::new();
         let mut failed = None;
-        for (store, absent) in paths {
+        for (index, store, absent, left) in paths {
             let own =
                 || bulla_store::require_own(&*store).map_err(|error| io::Error::other(error.to_string()));
             let locked = if absent { None } else { Some(own().and_then(|()| store.lock(path))) };
             locks.push(match locked {
-                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                // Whoever writes by the same keys is kept out by their lock: nothing is lost with a path that was left.
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock && left => {
+                    let lock = store.describe(path);
+                    self.tell(index, format!("{lock} is locked by somebody: the log, which has left that path, goes on without it"));
+                    None
+                }
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(io::Error::new(error.kind(), format!("{} is locked", store.describe(path))));
+                }
                 Some(Err(error)) => {
                     failed.get_or_insert(error);
                     None

@@ -126,6 +126,23 @@ impl LogPaths {
         heads.into_iter().filter_map(unlike).collect()
     }
 
+    /// Says which paths are missing that the log goes on without.
+    fn tell_left_ones_that_are_missing(&self) {
+        let missing = {
+            let state = self.state();
+            let is_left = |path: &OnePath| {
+                state.known.iter().any(|known| Some(known.id) == path.id && known.fate == Fate::Left)
+            };
+            let of = |(index, path): (usize, &OnePath)| {
+                let why = path.absent.as_ref().filter(|_| is_left(path))?;
+                let place = path.store.describe("");
+                Some((index, format!("{place}, a path of the log that was left, is missing: {why}")))
+            };
+            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
+        };
+        missing.into_iter().for_each(|(index, what)| self.tell(index, what));
+    }
+
     /// Gives a path the log's configuration, where it has another one, and the directories of a log.
     fn prepare(&self, store: &dyn Store) -> std::io::Result<()> {
         let text = config::read(self).unwrap_or_else(|_| self.state().config.clone());
@@ -234,6 +251,10 @@ impl Paths for LogPaths {
         self.in_use().open(path).is_ok()
     }
 
+    fn present(&self) -> Vec<Arc<dyn Store>> {
+        self.readable().into_iter().map(|(store, _)| store).collect()
+    }
+
     fn holding(&self, path: &str) -> Option<Arc<dyn Store>> {
         self.readable().into_iter().map(|(store, _)| store).find(|store| store.open(path).is_ok())
     }
@@ -310,7 +331,13 @@ impl Paths for LogPaths {
         };
         // Where that cannot be written down, the log asks for a path that it could go without: the next checkpoint tries again.
         let _ = self.note(|known| {
-            paths.into_iter().for_each(|(id, place, fate)| set(known, id, &place, fate));
+            for (id, place, fate) in paths {
+                set(known, id, &place, fate);
+                // The one in use comes first: a checkpoint that is copied to another path does not tell them apart.
+                if fate == Fate::Kept {
+                    known.sort_by_key(|known| known.id != id);
+                }
+            }
         });
         self.committed(turn);
         true
@@ -383,9 +410,9 @@ impl Paths for LogPaths {
 
     fn contradictions(&self) -> Vec<String> {
         let unlike = self.unlike().into_iter();
-        unlike
-            .map(|(place, why)| format!("{place}, a path of the log, contradicts the others: {why}"))
-            .collect()
+        let unlike =
+            unlike.map(|(place, why)| format!("{place}, a path of the log, contradicts the others: {why}"));
+        unlike.chain(self.differing_segments()).collect()
     }
 
     fn require_clear(&self) -> Result<()> {
@@ -427,6 +454,12 @@ impl Paths for LogPaths {
                 )),
             });
         }
+        if let Some(why) = self.differing_segment_to_write() {
+            return Err(Error::tampered(format!(
+                "{why}; run `bulla verify`, and take away the one that does not belong there"
+            )));
+        }
+        self.tell_left_ones_that_are_missing();
         let (turn, is_locked) = {
             let state = self.state();
             (state.turn, state.paths[state.current].lock.is_some())

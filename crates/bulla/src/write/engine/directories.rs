@@ -40,10 +40,12 @@ impl Directories {
         bulla_store::require_own(key_directory)?;
         let lock = |store: &dyn Store, path| {
             let lock = store.lock(path).map_err(|error| match error.kind() {
-                std::io::ErrorKind::WouldBlock => Error::new(
-                    ErrorKind::Locked,
-                    format!("another writer has {} open: stop it first", store.describe("")),
-                ),
+                std::io::ErrorKind::WouldBlock => {
+                    // Of a log on several paths, which of their locks it is.
+                    let which = error.get_ref().map_or_else(String::new, |which| format!(" ({which})"));
+                    let why = format!("another writer has {} open{which}: stop it first", store.describe(""));
+                    Error::new(ErrorKind::Locked, why)
+                }
                 std::io::ErrorKind::NotFound => Error::unavailable(format!(
                     "there is no directory {}, and a log is written with both, its own and that of its keys: bring it, \
                      mount it, or name the one that it has",

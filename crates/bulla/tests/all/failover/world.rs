@@ -285,6 +285,17 @@ impl World {
         String::from_utf8(out).unwrap().lines().filter_map(number).collect()
     }
 
+    /// Exports all of it to nowhere.
+    pub(super) fn exported(&self) -> bulla::Result<()> {
+        let export = Export::open_store(self.log()).unwrap().identity(Arc::new(OpenWrap));
+        export.run(&mut Vec::new()).map(drop)
+    }
+
+    /// Reads all events.
+    pub(super) fn events(&self) -> bulla::Result<()> {
+        Reader::open_store(self.log())?.events(|_| Ok(())).map(drop)
+    }
+
     pub(super) fn entries_of_first_path(&self) -> BTreeSet<u64> {
         Self::entries_of(Arc::new(self.machine.store(self.own)))
     }

@@ -92,8 +92,9 @@ impl Life {
             Err(error) => {
                 let is_named =
                     error.to_string().contains(&format!("{path} is a path of the log, and is missing"));
-                // As long as the log lies on its first path alone, nothing else tells what is missing there.
-                let is_first = error.to_string().contains("audit is not a log") && path == "audit";
+                // As long as the log lies on its first path alone, no other one says which log it is.
+                let is_first =
+                    error.to_string().contains("audit, a path of the log, is missing") && path == "audit";
                 let is_alone = !self.beside.paths[1..]
                     .iter()
                     .any(|path| self.host.machine.read(&format!("{path}/bulla.toml")).is_some());

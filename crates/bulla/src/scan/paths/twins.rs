@@ -1,0 +1,333 @@
+//! Segments of one name that lie on several paths.
+//!
+//! A writer gives no name twice, so one of them is a copy. Copies that are alike are one segment. Where they differ, somebody changed
+//! one, or put it there to hide another: that is told, and nobody is answered from whichever comes first. Of each frame that one counts
+//! which the tree knows, whose body has the digest in its commitment.
+//!
+//! Invariants:
+//! - a frame that is whole on any path is read, as long as the segment on the other path that has most of the others leaves its place free;
+//! - no body is hashed whose head the tree does not know, and none twice: a file that somebody made costs no more than the log.
+
+use super::LogPaths;
+use crate::format::frame::{self, Head, ReadError};
+use crate::format::segment::{self, SegmentName};
+use crate::scan::stored_tree::Chunk;
+use bulla_proof::tree;
+use bulla_store::{Store, StoreFile};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+/// So much of two files is compared at a time, in bytes.
+const PIECE: usize = 256 << 10;
+
+/// What was found of segments of one name, by the name; each with the lengths that they had.
+pub(super) type Judged = HashMap<String, (Vec<u64>, Arc<Choice>)>;
+
+/// What is read of several segments of one name.
+#[derive(Debug)]
+pub(super) struct Choice {
+    /// The one that has most.
+    main: usize,
+    /// What another one has that this one lacks, by where it begins: where it ends, and which has it.
+    pieces: BTreeMap<u64, (u64, usize)>,
+    /// The first two that differ.
+    differing: Option<(usize, usize)>,
+}
+
+/// A segment on one path.
+struct Twin {
+    store: Arc<dyn Store>,
+    file: Box<dyn StoreFile>,
+    length: u64,
+}
+
+/// What of a segment stands.
+#[derive(Default)]
+struct Standing {
+    /// The frames that the tree knows, whole, in order.
+    known: Vec<Range<u64>>,
+    /// Bytes in these.
+    bytes: u64,
+    /// Bytes in frames behind those that the tree has, by their heads.
+    behind: u64,
+}
+
+impl LogPaths {
+    /// Opens a segment for reading.
+    pub(super) fn open_segment(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        let mut twins = self.twins(path)?;
+        if twins.len() == 1 {
+            return Ok(twins.remove(0).file);
+        }
+        let choice = self.choose(path, &twins)?;
+        Ok(Box::new(Chosen { choice, files: twins.into_iter().map(|twin| twin.file).collect() }))
+    }
+
+    /// The segments of one name: one at least, and of several none without a byte, which is no segment.
+    fn twins(&self, path: &str) -> io::Result<Vec<Twin>> {
+        let (mut twins, mut missing) = (Vec::new(), None);
+        for (store, failed) in self.readable_for(path) {
+            match store.open(path).and_then(|file| Ok((file.length()?, file))) {
+                Ok((length, file)) => twins.push(Twin { store, file, length }),
+                Err(error) if failed || is_not_there(&error) => {
+                    if missing.is_none() || error.kind() != io::ErrorKind::NotFound {
+                        missing = Some(error);
+                    }
+                }
+                Err(error) if twins.is_empty() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        if twins.iter().any(|twin| twin.length > 0) {
+            twins.retain(|twin| twin.length > 0);
+        } else {
+            twins.truncate(1);
+        }
+        match twins.is_empty() {
+            true => Err(missing.unwrap_or_else(|| io::ErrorKind::NotFound.into())),
+            false => Ok(twins),
+        }
+    }
+
+    /// What is read of segments of one name.
+    fn choose(&self, path: &str, twins: &[Twin]) -> io::Result<Arc<Choice>> {
+        let lengths = twins.iter().map(|twin| twin.length).collect::<Vec<_>>();
+        let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some((_, choice)) = judged.filter(|(of, _)| *of == lengths) {
+            return Ok(choice);
+        }
+        let mut choice = Choice::first();
+        for other in 1..twins.len() {
+            if !are_alike(&twins[0], &twins[other])? {
+                choice.differing = Some((0, other));
+                break;
+            }
+        }
+        if choice.differing.is_some() {
+            self.compose(path, twins, &mut choice)?;
+        }
+        let choice = Arc::new(choice);
+        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        judged.insert(path.to_owned(), (lengths, choice.clone()));
+        Ok(choice)
+    }
+
+    /// Puts together what stands of each.
+    fn compose(&self, path: &str, twins: &[Twin], choice: &mut Choice) -> io::Result<()> {
+        let first = name_of(path).map_or(0, |name| name.first);
+        let size = self.published_frames().unwrap_or(0);
+        let standing = twins.iter().map(|twin| self.standing(twin, first, size));
+        let standing = standing.collect::<io::Result<Vec<_>>>()?;
+        // Of those that have as much, the one on the path that comes first.
+        let best = (0..twins.len()).rev().max_by_key(|&at| (standing[at].bytes, standing[at].behind));
+        choice.main = best.unwrap_or(0);
+        let mut taken =
+            standing[choice.main].known.iter().map(|at| (at.start, at.end)).collect::<BTreeMap<_, _>>();
+        for other in (0..twins.len()).filter(|&other| other != choice.main) {
+            for Range { start, end } in standing[other].known.iter().cloned() {
+                let is_free = taken.range(..end).next_back().is_none_or(|(_, taken)| *taken <= start);
+                if is_free {
+                    taken.insert(start, end);
+                    choice.pieces.insert(start, (end, other));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What of a segment stands whose first frame should be `first`, of a log whose tree has `size` frames.
+    fn standing(&self, twin: &Twin, first: u64, size: u64) -> io::Result<Standing> {
+        let mut standing = Standing::default();
+        let (mut offset, mut chunk, mut least) = (0, Chunk::default(), 0);
+        let is_ours = |head: &Head| head.commitment.log_id == self.log && head.end() <= twin.length;
+        while offset < twin.length {
+            let head = match frame::read_head(&*twin.file, offset, twin.length) {
+                Ok(head) if is_ours(&head) => head,
+                Err(ReadError::Io(error)) => return Err(error),
+                Ok(_) | Err(ReadError::Frame(_)) => {
+                    match frame::find(&*twin.file, offset + 1, twin.length, is_ours)? {
+                        Some(found) => offset = found,
+                        None => break,
+                    }
+                    continue;
+                }
+            };
+            let number = head.commitment.frame;
+            if number >= size {
+                standing.behind += head.length();
+            } else if number >= least {
+                if !chunk.covers(number) {
+                    chunk = Chunk::load(self, number, size)
+                        .map_err(|error| io::Error::other(error.to_string()))?;
+                }
+                let is_known = chunk.entry(number) == Some(head.encoded)
+                    || chunk.leaf(number) == Some(tree::leaf_hash(&head.encoded));
+                if !is_known {
+                    offset += 1;
+                    continue;
+                }
+                let (body, length) = (head.body_offset(), head.commitment.body_length);
+                if frame::digest(&*twin.file, body, length)? == head.commitment.body_digest {
+                    standing.bytes += head.length();
+                    standing.known.push(head.offset..head.end());
+                }
+                // Before the first one a copy of the epoch's frame may stand.
+                least = (number + 1).max(if number < first { first } else { 0 });
+            }
+            offset = head.end();
+        }
+        Ok(standing)
+    }
+
+    /// Of each segment that several paths have, and that differs, a sentence.
+    pub(super) fn differing_segments(&self) -> Vec<String> {
+        let told = |name: &SegmentName| {
+            let path = name.path();
+            let twins = self.twins(&path).ok().filter(|twins| twins.len() > 1)?;
+            let (one, other) = self.choose(&path, &twins).ok()?.differing?;
+            Some(differ(&path, &twins[one], &twins[other]))
+        };
+        self.named_twice().iter().filter_map(told).collect()
+    }
+
+    /// The first segment of which the same is to be said to a writer, who reads what the checkpoint does not cover, and no more of the others
+    /// than how long they are.
+    pub(super) fn differing_segment_to_write(&self) -> Option<String> {
+        let size = self.published_frames().unwrap_or(0);
+        let twice = self.named_twice();
+        // What follows the checkpoint lies behind this.
+        let read = twice.iter().map(|name| name.first).filter(|first| *first <= size).max().unwrap_or(0);
+        twice.into_iter().find_map(|name| {
+            let path = name.path();
+            let twins = self.twins(&path).ok()?;
+            let differs = |other: &&Twin| {
+                let is_as_long = other.length == twins[0].length;
+                !is_as_long || name.first >= read && !are_alike(&twins[0], other).unwrap_or(true)
+            };
+            let other = twins.iter().skip(1).find(differs)?;
+            Some(differ(&path, &twins[0], other))
+        })
+    }
+
+    /// The names of segments that several paths have, in order.
+    fn named_twice(&self) -> Vec<SegmentName> {
+        let mut counts = BTreeMap::new();
+        for (store, _) in self.readable() {
+            let items = store.list(segment::DIRECTORY).unwrap_or_default();
+            for name in items.iter().filter_map(|item| SegmentName::parse(&item.name)) {
+                *counts.entry(name).or_insert(0) += 1;
+            }
+        }
+        counts.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name).collect()
+    }
+}
+
+fn differ(path: &str, one: &Twin, other: &Twin) -> String {
+    let [one, other] = [one, other].map(|twin| twin.store.describe(path));
+    format!(
+        "{one} and {other} have one name, and differ: one of them was changed, or put there. What the tree knows is read from either"
+    )
+}
+
+/// The name of the segment at a path in the log's directory, if it is one.
+pub(super) fn name_of(path: &str) -> Option<SegmentName> {
+    SegmentName::parse(path.strip_prefix(segment::DIRECTORY)?.strip_prefix('/')?)
+}
+
+/// Whether there is no file, or something else than a file in its place, or above it: whoever put that there could as well have removed it.
+pub(super) fn is_not_there(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Whether two have the same bytes.
+fn are_alike(one: &Twin, other: &Twin) -> io::Result<bool> {
+    if one.length != other.length {
+        return Ok(false);
+    }
+    let (mut left, mut right) = (vec![0; PIECE], vec![0; PIECE]);
+    let mut offset = 0;
+    while offset < one.length {
+        let piece = usize::try_from(one.length - offset).unwrap_or(PIECE).min(PIECE);
+        one.file.read_exact_at(&mut left[..piece], offset)?;
+        other.file.read_exact_at(&mut right[..piece], offset)?;
+        if left[..piece] != right[..piece] {
+            return Ok(false);
+        }
+        offset += piece as u64;
+    }
+    Ok(true)
+}
+
+impl Choice {
+    fn first() -> Self {
+        Choice { main: 0, pieces: BTreeMap::new(), differing: None }
+    }
+}
+
+/// A segment as it is read of several files of one name.
+#[derive(Debug)]
+struct Chosen {
+    choice: Arc<Choice>,
+    files: Vec<Box<dyn StoreFile>>,
+}
+
+impl Chosen {
+    fn main(&self) -> &dyn StoreFile {
+        &*self.files[self.choice.main]
+    }
+}
+
+impl StoreFile for Chosen {
+    fn length(&self) -> io::Result<u64> {
+        let last = self.choice.pieces.last_key_value().map_or(0, |(_, (end, _))| *end);
+        Ok(self.main().length()?.max(last))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let pieces = &self.choice.pieces;
+        let within = pieces.range(..=offset).next_back().filter(|(_, (end, _))| offset < *end);
+        let (file, end) = match within {
+            Some((_, (end, which))) => (&*self.files[*which], Some(*end)),
+            None => (self.main(), pieces.range(offset..).next().map(|(start, _)| *start)),
+        };
+        let most = end.map_or(buffer.len(), |end| {
+            usize::try_from(end - offset).unwrap_or(usize::MAX).min(buffer.len())
+        });
+        let read = file.read_at(&mut buffer[..most], offset)?;
+        if read == 0 && within.is_none() && end.is_some() {
+            // It ends before what another one has further on.
+            buffer[..most].fill(0);
+            return Ok(most);
+        }
+        Ok(read)
+    }
+
+    fn write_at(&self, _buffers: &mut [IoSlice<'_>], _offset: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn set_length(&self, _length: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        if self.choice.pieces.is_empty() { self.main().next_data(offset) } else { Ok(offset) }
+    }
+
+    fn next_hole(&self, offset: u64) -> io::Result<u64> {
+        if self.choice.pieces.is_empty() {
+            self.main().next_hole(offset)
+        } else {
+            Ok(self.length()?.max(offset))
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What somebody who holds the disk of a path can put there: a segment by the name of another path's, the checkpoint that all can read, a
+//! damaged tile, a lock. None of it hides what another path has, and none moves the log without a word.
+
+use super::world::World;
+use bulla::store::Store;
+use bulla::{ErrorKind, FindingKind, Severity};
+use bulla_testkit::fault::Fault;
+use std::sync::{Arc, Mutex};
+
+/// A log that has left `audit` and `backup`, in this order, and is written on `other`: 20 entries on each, in a frame of its own.
+fn moved_twice() -> World {
+    let world = World::new(&["/backup", "/other"]);
+    let log = world.open();
+    world.append_each(&log, 0..20);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_each(&log, 20..40);
+    log.flush().unwrap();
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append_each(&log, 40..60);
+    log.close().unwrap();
+    world.machine.heal();
+    world.check(60);
+    world
+}
+
+fn copy_checkpoint(world: &World, from: &str, to: &str) {
+    let checkpoint = world.machine.read(&format!("{from}/checkpoint")).unwrap();
+    world.machine.overwrite(&format!("{to}/checkpoint"), &checkpoint);
+}
+
+/// The name of the longest segment on a path.
+fn segment_of(world: &World, path: &str) -> String {
+    let segments = world.files_below(path).into_iter().filter(|(name, _)| name.starts_with("segments/"));
+    segments.max_by_key(|(_, content)| content.len()).unwrap().0
+}
+
+/// What is told of the paths of a log that is opened, and of 4 entries that are appended.
+fn told_when_opened(world: &mut World, first: u64) -> Vec<String> {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    world.tell_of_paths(move |what| tell.lock().unwrap().push(what.to_owned()));
+    let log = world.open();
+    world.append(&log, first..first + 4);
+    log.close().unwrap();
+    world.tell_of_paths(|_| ());
+    let told = told.lock().unwrap();
+    told.clone()
+}
+
+/// That a segment is told to be on two paths, that nothing of the log is missing all the same, and that nobody writes on.
+fn hides_nothing(world: &World, places: [&str; 2], case: &str) {
+    let report = world.verify();
+    let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+    let violations = violations.collect::<Vec<_>>();
+    assert!(
+        violations.len() == 1
+            && violations[0].kind == FindingKind::PathMismatch
+            && places.iter().all(|place| violations[0].detail.contains(place)),
+        "{case}: {:#?}",
+        report.findings
+    );
+    assert_eq!(world.salvaged(), (0..60).collect(), "{case}");
+    assert_eq!(world.numbers(), (0..60).collect(), "{case}");
+    let error = world.try_open().err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Tampered, "{case}: {error}");
+    assert!(places.iter().all(|place| error.to_string().contains(place)), "{case}: {error}");
+}
+
+#[test]
+fn a_segment_by_the_name_of_another_paths_is_told_and_hides_nothing() {
+    for checkpoint_too in [false, true] {
+        let world = moved_twice();
+        let own = segment_of(&world, "other");
+        let content = world.machine.read(&format!("other/{own}")).unwrap();
+        if checkpoint_too {
+            copy_checkpoint(&world, "other", "backup");
+            copy_checkpoint(&world, "other", "audit");
+        }
+        for path in ["audit", "backup"] {
+            let there = format!("{path}/{own}");
+            let places = [&*there, &format!("other/{own}")];
+            let mut changed = content.clone();
+            let middle = changed.len() / 2;
+            changed[middle] ^= 1;
+            let before = world.machine.read(&format!("audit/{}", segment_of(&world, "audit"))).unwrap();
+            let longer = [&content[..], b"x"].concat();
+            let fakes: [(&str, &[u8]); 5] = [
+                ("junk", b"xxxxxxxxx"),
+                ("cut", &content[..content.len() / 2]),
+                ("changed", &changed),
+                ("frames of another segment", &before),
+                ("more", &longer),
+            ];
+            for (what, fake) in fakes {
+                world.machine.overwrite(&there, fake);
+                hides_nothing(&world, places, &format!("{path}, {what}, {checkpoint_too}"));
+            }
+            // The same bytes are no harm.
+            world.machine.overwrite(&there, &content);
+            world.check(60);
+            world.machine.remove_file(&there);
+        }
+    }
+}
+
+/// All can read a checkpoint, and copy it.
+#[test]
+fn a_checkpoint_that_is_copied_to_another_path_moves_nobody_there() {
+    for to in [&["backup"][..], &["audit"], &["audit", "backup"]] {
+        let mut world = moved_twice();
+        let replaced = world.replaced();
+        to.iter().for_each(|path| copy_checkpoint(&world, "other", path));
+        let before = ["audit", "backup"].map(|path| world.files_below(path));
+        assert_eq!(told_when_opened(&mut world, 60), [""; 0], "{to:?}");
+        assert_eq!(["audit", "backup"].map(|path| world.files_below(path)), before, "{to:?}");
+        assert_eq!(world.replaced(), replaced, "{to:?}");
+        world.check(64);
+    }
+    // So it is of paths that were never used.
+    let mut world = World::new(&["/backup", "/other"]);
+    told_when_opened(&mut world, 0);
+    copy_checkpoint(&world, "audit", "backup");
+    told_when_opened(&mut world, 4);
+    assert!(world.files_below("backup").into_keys().all(|name| !name.starts_with("segments/")));
+    world.check(8);
+}
+
+#[test]
+fn a_left_path_that_is_missing_is_told_whenever_the_log_is_opened() {
+    let mut world = moved_twice();
+    world.destroy("backup");
+    for first in [60, 64] {
+        let told = told_when_opened(&mut world, first);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("backup, a path of the log that was left, is missing"), "{told:?}");
+    }
+}
+
+#[test]
+fn somebody_who_holds_the_lock_of_a_left_path_stops_nobody() {
+    let mut world = moved_twice();
+    let held = world.machine.store("backup").lock("LOCK").unwrap();
+    let told = told_when_opened(&mut world, 60);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("backup/LOCK is locked"), "{told:?}");
+    drop(held);
+    world.check(64);
+    let _held = world.machine.store("other").lock("LOCK").unwrap();
+    let error = world.try_open().err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.to_string().contains("other/LOCK"), "{error}");
+}
+
+#[test]
+fn a_tile_that_is_damaged_on_any_path_is_found_there() {
+    let world = World::new(&["/backup"]);
+    let log = world.open();
+    world.append_each(&log, 0..300);
+    log.flush().unwrap();
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_each(&log, 300..310);
+    log.close().unwrap();
+    world.machine.heal();
+    world.check(310);
+    for path in ["audit", "backup"] {
+        let full = ["tile/0/000", "tile/entries/000"].map(str::to_owned);
+        let partial = world.files_below(path).into_keys().filter(|name| name.starts_with("tile/0/001.p/"));
+        for name in full.into_iter().chain(partial) {
+            let there = format!("{path}/{name}");
+            let right = world.machine.read(&there).unwrap();
+            world.machine.overwrite(&there, b"junk");
+            let report = world.verify();
+            let found = report.findings.iter().find(|finding| finding.detail.contains(&there));
+            let found = found.unwrap_or_else(|| panic!("{there}: {:#?}", report.findings));
+            assert!(
+                !report.ok && matches!(found.kind, FindingKind::TileDamaged | FindingKind::BundleDamaged)
+            );
+            world.machine.overwrite(&there, &right);
+        }
+    }
+    world.check(310);
+}
+
+/// Before the first switch no other path says which log it is of: nobody is told to make a new one all the same.
+#[test]
+fn a_first_disk_that_is_lost_before_any_switch_is_asked_for() {
+    let world = World::new(&["/backup"]);
+    let log = world.open();
+    world.append(&log, 0..10);
+    log.close().unwrap();
+    world.destroy("audit");
+    let error = world.try_open().err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("audit, a path of the log, is missing"), "{error}");
+    assert!(!error.to_string().contains("init"), "{error}");
+}
+
+/// What lay on a path that was left, and is not there, is missing: whoever reads is told of the path.
+#[test]
+fn frames_that_are_missing_with_a_left_path_are_told_with_it() {
+    let world = moved_twice();
+    world.destroy("backup");
+    let read = |error: bulla::Error| {
+        assert!(error.to_string().contains("backup, a path of the log that was left, is missing"), "{error}");
+    };
+    read(world.exported().unwrap_err());
+    read(world.events().unwrap_err());
+}
