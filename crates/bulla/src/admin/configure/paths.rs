@@ -89,9 +89,10 @@ fn known_from_now_on(
     let lost = lost.map(|known| KnownPath { fate: Fate::Lost, ..known.clone() });
     let own = remembered.iter().filter(|known| known.id == own).cloned();
     let place = |id: PathId| remembered.iter().position(|known| known.id == id).unwrap_or(usize::MAX);
-    let mut all = own.chain(made.iter().map(of)).chain(lost).collect::<Vec<_>>();
+    let mut all = own.chain(made.iter().map(of)).collect::<Vec<_>>();
     // The path in use stays the first of those that are kept.
-    all.sort_by_key(|known| (known.fate == Fate::Lost, place(known.id)));
+    all.sort_by_key(|known| place(known.id));
+    all.extend(lost);
     all
 }
 
