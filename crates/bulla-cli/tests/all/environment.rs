@@ -1,8 +1,8 @@
 //! What the environment does to the command: each failure has its own message, and the exit code 4.
 
 use crate::support::{
-    Mount, Place, arguments, bulla, bulla_with, command, command_under, exit, finish, incompressible, lines,
-    may_mount, parse_lines, signal,
+    Mount, Place, Ran, arguments, bulla, bulla_with, command, command_under, exit, finish, incompressible,
+    lines, may_mount, parse_lines, signal,
 };
 use bulla::{Log, Options};
 use rustix::process::Signal;
@@ -73,6 +73,8 @@ fn the_end_of_the_input_in_an_outage_ends_a_log_that_drops_and_no_log_that_waits
         // Room to open the log, and not for what is appended.
         filler.set_len(filler.metadata().unwrap().len() - (256 << 10)).unwrap();
         let input = place.write("input", &incompressible(100));
+        // How much goes into the room that is left is its own affair.
+        let is_short = |ran: &Ran| ran.json()["committed"].as_u64().unwrap() < 100;
         let mut child =
             command(arguments!["append", audit, "--keys", keys, "--json", input]).spawn().unwrap();
         if on_failure == "block" {
@@ -82,11 +84,11 @@ fn the_end_of_the_input_in_an_outage_ends_a_log_that_drops_and_no_log_that_waits
             assert!(told.contains("waiting, and trying again") && told.contains("No space left"), "{told}");
             signal(&child, Signal::TERM);
             let ran = finish(child);
-            assert_eq!((ran.code, &ran.json()["committed"]), (exit::ENVIRONMENT, &0.into()));
+            assert!(ran.code == exit::ENVIRONMENT && is_short(&ran), "{ran:?}");
         } else {
             let ran = finish(child).exits(exit::ENVIRONMENT);
             assert!(ran.err.contains("No space left on device"), "{ran:?}");
-            assert_eq!((&ran.json()["committed"], &ran.json()["interrupted"]), (&0.into(), &false.into()));
+            assert!(is_short(&ran) && ran.json()["interrupted"] == false, "{ran:?}");
         }
         drop(filler);
         std::fs::remove_file(disk.join("filler")).unwrap();
