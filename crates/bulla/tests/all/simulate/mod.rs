@@ -44,9 +44,9 @@ const KEPT: [(u64, Lives); 6] = [
     (100_553, Lives::Beside),
 ];
 
-/// Of the first so many seeds lives have something beside the log; `BULLA_SIMULATE_BESIDE=1` has all of them have it. Seed 57 fails then, of which
-/// bugs.md tells.
-const BESIDE: u64 = 50;
+/// Of the first so many seeds lives have something beside the log; `BULLA_SIMULATE_BESIDE=1` has all of them have it. Seed 859 fails then, of
+/// which bugs.md tells.
+const BESIDE: u64 = 800;
 
 /// How many seeds a test runs.
 const SEEDS: u64 = 1000;
