@@ -40,7 +40,9 @@ fn the_head_as_cose_lies_where_the_checkpoint_does() {
 fn a_path_that_takes_the_checkpoint_and_not_its_head_as_cose_is_replaced() {
     let world = World::new(&["/backup"]);
     let log = world.open();
-    world.append(&log, 0..20);
+    world.append(&log, 0..10);
+    log.flush().unwrap();
+    world.append(&log, 10..20);
     world.machine.fail_below("audit/checkpoint.cose", Fault::WriteFails);
     world.machine.fail_below("audit/checkpoint.cose.tmp", Fault::WriteFails);
     log.flush().unwrap();
