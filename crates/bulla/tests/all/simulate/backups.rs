@@ -80,7 +80,11 @@ impl Life {
                 let is_older = all || next < newest || !self.in_order;
                 let may_be = error.kind() == ErrorKind::Refused && is_older && self.plan.vault;
                 must!(may_be, "{:?}: {error}", error.kind());
-                must!(self.host.finished_content() == before, "what is refused has changed something");
+                let after = self.host.finished_content();
+                let gone = before.iter().filter(|file| !after.contains(file));
+                let come = after.iter().filter(|file| !before.contains(file));
+                let changed = gone.chain(come).map(|(path, _)| path).collect::<Vec<_>>();
+                must!(changed.is_empty(), "what is refused has changed {changed:?}: {error}");
                 if self.model.losses.is_empty() && self.rng.below(2) == 0 {
                     return self.restore(next, &current);
                 }

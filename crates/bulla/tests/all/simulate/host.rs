@@ -417,10 +417,12 @@ impl Host {
         before
     }
 
-    /// What is on the disk, as [`Host::content`], but for what a process that died has left unfinished: it counts for nothing, and an
-    /// opening that is refused may have removed it.
+    /// What is on the disk, as [`Host::content`], but for what a process that died has left unfinished, which counts for nothing, so that an
+    /// opening that is refused may have removed it, and for the files that are locked, which have no content and may have been lost with
+    /// their name.
     pub(super) fn finished_content(&self) -> KeyFiles {
-        self.content().into_iter().filter(|(path, _)| !path.ends_with(".tmp")).collect()
+        let counts = |path: &str| !path.ends_with(".tmp") && !path.ends_with("/LOCK");
+        self.content().into_iter().filter(|(path, _)| counts(path)).collect()
     }
 
     /// The files of the key directory, but for the lock.
