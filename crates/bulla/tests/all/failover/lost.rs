@@ -149,6 +149,42 @@ fn a_crash_before_the_first_checkpoint_elsewhere_and_the_loss_of_the_first_disk_
     println!("swept: a disk lost after a switch, {swept} crash points");
 }
 
+/// Though all that the first path has is signed. What is acknowledged is told of each way that fails it, and at each opening of such a log.
+#[test]
+fn nothing_on_another_path_is_acknowledged_before_a_checkpoint_covers_the_epoch_that_begins_there() {
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let watch = |log: &Log| {
+        let told = acknowledged.clone();
+        log.when_durable(move |entries| told.store(entries, Ordering::Relaxed));
+    };
+    for fault in [Fault::WriteFails, Fault::SyncFails, Fault::NoSpace] {
+        let world = World::new(&["/backup"]);
+        let mut log = world.open_stepped().unwrap();
+        watch(&log);
+        world.append_stepped(&log, 0..4);
+        world.machine.fail_below("audit", fault);
+        for next in [4, 10] {
+            let before = acknowledged.load(Ordering::Relaxed);
+            for number in next..next + 5 {
+                world.commit_stepped(&log, number).unwrap();
+                let told = acknowledged.load(Ordering::Relaxed);
+                assert_eq!(told, before, "{fault:?}: after {number}");
+            }
+            assert!(world.files_below("backup").keys().any(|name| name.ends_with(".seg")), "{fault:?}");
+            log.step(Step::Checkpoint).unwrap();
+            assert_eq!(acknowledged.load(Ordering::Relaxed), before + 5, "{fault:?}");
+            // From here on each is acknowledged as it becomes durable.
+            world.commit_stepped(&log, next + 5).unwrap();
+            assert_eq!(acknowledged.load(Ordering::Relaxed), before + 6, "{fault:?}");
+            log.close().unwrap();
+            log = world.open_stepped().unwrap();
+            acknowledged.store(0, Ordering::Relaxed);
+            watch(&log);
+        }
+        log.close().unwrap();
+    }
+}
+
 /// Else the tiles of a tree that came to nothing would lie among those of the one that the log goes on with.
 #[test]
 fn what_was_written_of_a_tree_that_nobody_signed_is_removed() {
