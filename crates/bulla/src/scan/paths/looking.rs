@@ -8,7 +8,6 @@ use crate::scan::checkpoint::read_note;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Paths, Result, Store};
 use std::io;
-use std::sync::PoisonError;
 
 impl LogPaths {
     /// Which log a path is of, and its id.
@@ -52,7 +51,7 @@ impl LogPaths {
 
     /// Looks which paths there are, and how far the log has come on each. The one that has come furthest is the one in use.
     pub(super) fn look(&self) {
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.judge_again();
         let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
         let found = stores.iter().enumerate().map(|(index, store)| self.look_at(index, &**store));
         let found = found.collect::<Vec<_>>();
