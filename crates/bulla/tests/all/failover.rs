@@ -15,6 +15,7 @@ mod scattered;
 mod set_aside;
 mod spread;
 mod switches;
+mod told;
 mod twins;
 mod unreadable;
 mod world;

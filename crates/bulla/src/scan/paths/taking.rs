@@ -10,7 +10,7 @@ use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, Lock, MissingPath, Paths, Result, Store, Switch};
+use bulla_store::{Error, Lock, MissingPath, PathState, Paths, Result, Store, Switch};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -405,6 +405,10 @@ impl Paths for LogPaths {
             })
         });
         missing.collect()
+    }
+
+    fn states(&self) -> Vec<PathState> {
+        self.standings()
     }
 
     fn mismatches(&self) -> Vec<String> {
