@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths};
-use crate::missing_paths::MissingPathJson;
 use crate::output::{on_line, print, print_json, time};
+use crate::path_states::MissingPathJson;
 use bulla::control::{Client, Status};
 use bulla::environment::{Clock, SystemClock};
 use bulla::store::FileSystem;

@@ -2,6 +2,7 @@
 
 use super::looking::require_directories;
 use super::spreading::Lacking;
+use super::twins::name_of;
 use super::{Files, LogPaths, OnePath, State};
 use crate::format::path::{NoPath, PathId};
 use crate::format::{config, files};
@@ -9,7 +10,7 @@ use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, Lock, MissingPath, Paths, Result, Store, Switch};
+use bulla_store::{Error, Lock, MissingPath, PathState, Paths, Result, Store, Switch};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -256,7 +257,13 @@ impl Paths for LogPaths {
     }
 
     fn holding(&self, path: &str) -> Option<Arc<dyn Store>> {
-        self.readable().into_iter().map(|(store, _)| store).find(|store| store.open(path).is_ok())
+        match name_of(path) {
+            // Of several the one that is read.
+            Some(_) => self.longest_segment(path).ok().map(|(store, _)| store),
+            None => {
+                self.readable().into_iter().map(|(store, _)| store).find(|store| store.open(path).is_ok())
+            }
+        }
     }
 
     fn waits(&self) {
@@ -398,6 +405,10 @@ impl Paths for LogPaths {
             })
         });
         missing.collect()
+    }
+
+    fn states(&self) -> Vec<PathState> {
+        self.standings()
     }
 
     fn mismatches(&self) -> Vec<String> {
