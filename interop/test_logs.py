@@ -298,6 +298,9 @@ class Logs(unittest.TestCase):
             (own.replace(b"version = 1", b"version = 0"), {"config-damaged"}),
             (own.replace(b"hash = ", b'heartbeat = "86400000000001 ns"\nhash = '), {"config-damaged"}),
         ):
+            # Of a line with set bits after the end of its base64 nothing counts, and nothing else is wrong.
+            (whole + other.replace("AA==", "AB=="), set()),
+            (f"{text}\n\n" + other.replace("AA==", "AB=="), {"checkpoint-damaged"}),
             with self.subTest(altered[:100]):
                 toml.write_bytes(altered)
                 self.assertEqual({kind for kind, _ in self.both(place, sample, [])}, kinds)

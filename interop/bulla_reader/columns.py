@@ -265,7 +265,9 @@ def strings(cursor: Cursor, count: int, budget: Budget, kind: Kind) -> list[byte
         if not 1 <= length <= min(count, 65_536):
             raise cursor.refuse("a dictionary must have from 1 to as many strings as the column, at most 65,536")
         values = plain(cursor, length, budget.pay, kind)
-        return [values[at] for at in indexes(cursor, integers(cursor, count, widest=4), length)]
+        found = indexes(cursor, integers(cursor, count, widest=4), length)
+        check_all_occur(cursor, found, length)
+        return [values[at] for at in found]
     if form == 2:
         return plain(cursor, count, budget.pay, kind)
     if form == 3:
@@ -299,7 +301,7 @@ def words(cursor: Cursor, count: int, budget: Budget, kind: Kind) -> list[bytes]
 
 def check_all_occur(cursor: Cursor, used: list[int], size: int) -> None:
     if len(set(used)) != size:
-        raise cursor.refuse("each word and each shape must occur")
+        raise cursor.refuse("each word, each shape and each string of a dictionary must occur")
 
 
 # Templates

@@ -70,6 +70,8 @@ class History:
     # Whether a frame that may have been an epoch or event is damaged or missing since the last epoch, and since when.
     doubtful: bool = False
     damaged: list[int] = field(default_factory=list)
+    # Whether what an event of the log tells, or what a frame may have told as one, cannot be read.
+    unread: bool = False
     held: dict[int, list[int]] = field(default_factory=dict)
     orders: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
     # Of every event `held` its number and the digest of its order, by its frame; those of them that were released; all digests.
@@ -93,6 +95,7 @@ def followed(log: Log, given: Sequence[notes.Verifier] = ()) -> History:
         if commitment is None:
             epoch = entry = None
             history.doubtful = True
+            history.unread = True
             history.damaged.append(number)
             lose_epoch(history, number)
             continue
@@ -110,6 +113,7 @@ def followed(log: Log, given: Sequence[notes.Verifier] = ()) -> History:
             log.find("gap", "entries were lost", frame, number)
     if len(log.commitments) < log.size:
         history.doubtful = True
+        history.unread = True
     if not history.doubtful and history.current is not None and log.config.digest not in (history.current, history.allowed):
         log.find("config-mismatch", "[log] is not the one that the last epoch was begun with", number=max(history.epochs))
     judge_orders(history, {key.text for key in given})
@@ -326,12 +330,14 @@ def take_event(history: History, number: int, frame: Optional[Frame], body: Opti
     log = history.log
     if body is None:
         history.doubtful = True
+        history.unread = True
         history.damaged.append(number)
         return
     try:
         event = events.decoded(body)
     except Refused as refused:
         log.find("event-invalid", str(refused), frame)
+        history.unread = True
         return
     kind = event["event"]
     if kind in ("recovered", "abandoned"):

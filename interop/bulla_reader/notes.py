@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature
@@ -106,10 +107,16 @@ def note(text: str) -> Note:
         parts = line.split(" ")
         if len(parts) != 3 or parts[0] != "\u2014" or not is_name(parts[1]):
             raise Refused("signed note", "a signature's line must be a dash, a name and base64")
-        data = base64_bytes(parts[2], "signed note")
+        if len(parts[2]) % 4 or not re.fullmatch("[A-Za-z0-9+/]*={0,2}", parts[2], re.ASCII):
+            raise Refused("signed note", "base64 must be standard and padded")
+        data = base64.b64decode(parts[2])
         if len(data) < 5:
             raise Refused("signed note", "a signature must have a key id and something behind it")
-        found.append((parts[1], data[:4], data[4:]))
+        # With set bits behind its end it is nobody's signature, and in nobody's way.
+        if base64.b64encode(data).decode() == parts[2]:
+            found.append((parts[1], data[:4], data[4:]))
+    if not found:
+        raise Refused("signed note", "must have a signature in canonical base64")
     return Note(body + "\n", tuple(found))
 
 

@@ -260,7 +260,7 @@ def check_blocks(past: History, hand: Hand, report: Report, each: Optional[Each]
     of = past.log
     opens = opener(past, hand)
     if opens.secrets is not None and opens.secrets.has_all:
-        report.erased = 0
+        report.erased = None if past.unread and of.config.erasure else 0
     if hand.vault is not None and of.config.erasure:
         report.checked.append("groups")
     for number in past.epochs:

@@ -89,6 +89,8 @@ typedef enum bulla_withheld {
   BULLA_WITHHELD_KEY_LOST = 2,
   // The keys at hand, or those in the proof, are not everybody's.
   BULLA_WITHHELD_NOT_GIVEN = 3,
+  // An event of a damaged log cannot be read, which may say that the key of one of its data subjects was destroyed.
+  BULLA_WITHHELD_CANNOT_TELL = 4,
 } bulla_withheld;
 
 // A log that is open for appending: by this process, or by another to which it is connected. Any thread may use it.

@@ -73,6 +73,8 @@ pub enum bulla_withheld {
     BULLA_WITHHELD_KEY_LOST = 2,
     /// The keys at hand, or those in the proof, are not everybody's.
     BULLA_WITHHELD_NOT_GIVEN = 3,
+    /// An event of a damaged log cannot be read, which may say that the key of one of its data subjects was destroyed.
+    BULLA_WITHHELD_CANNOT_TELL = 4,
 }
 
 /// `time` is given.
@@ -275,6 +277,7 @@ impl bulla_entry {
                 Some(Redaction::Erased) => bulla_withheld::BULLA_WITHHELD_ERASED,
                 Some(Redaction::KeyLost) => bulla_withheld::BULLA_WITHHELD_KEY_LOST,
                 Some(Redaction::NotGiven) => bulla_withheld::BULLA_WITHHELD_NOT_GIVEN,
+                Some(Redaction::CannotTell) => bulla_withheld::BULLA_WITHHELD_CANNOT_TELL,
             } as u32,
         }
     }

@@ -96,7 +96,7 @@ impl Grant {
         written.map_err(|error| Failure::io("writing the grant", &error))?;
         note!("grants {}", told(&granted));
         granted.unsigned.iter().for_each(|notice| note!("{notice}"));
-        let exit = missing_keys::tell(granted.read.withheld, "not granted", granted.read.undecided);
+        let exit = missing_keys::tell(granted.read.withheld, "not granted", granted.read.undecided, None);
         if self.json {
             let told = print_json(&GrantedJson::new(&granted, &self.output));
             told.map_err(|failure| failure.but_done("the grant is written"))?;

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use bulla::text::spelling::counted;
-use bulla::{RedactedEntries, Redaction};
+use bulla::{RedactedEntries, Redaction, UnreadEvents};
 use std::collections::BTreeMap;
 
 /// What became of entries that were given out all the same.
@@ -11,20 +11,30 @@ pub(crate) const WITHOUT: &str = "came without personal fields";
 const LOST: &str = "keys are lost that the log does not say were erased; everything else is as it was logged. Restore \
                     the vault from a backup";
 
+const UNTOLD: &str = "Restore what is damaged or missing, from a mirror or a copy of its segment, and not the vault: one \
+                      from before an erasure has the keys that were destroyed; who was erased, certificates tell";
+
 /// Says `what` became of the entries that are `withheld`, and of how many nobody can tell whether they were asked for. Tells what a
-/// command comes to that did with all others what it was asked.
-pub(crate) fn tell(withheld: RedactedEntries, what: &str, undecided: u64) -> Exit {
+/// command comes to that did with all others what it was asked. `unread` are the events of a damaged log that cannot be read.
+pub(crate) fn tell(
+    withheld: RedactedEntries,
+    what: &str,
+    undecided: u64,
+    unread: Option<UnreadEvents>,
+) -> Exit {
+    let untold = unread.map(|unread| format!("whether they were erased cannot be told: {unread}. {UNTOLD}"));
+    let lost = untold.as_deref().unwrap_or(LOST);
     for why in Redaction::ALL {
         let because = match why {
             Redaction::Erased => "erased",
             Redaction::NotGiven => "their keys were not given",
             // Nobody was told to destroy them.
-            Redaction::KeyLost => LOST,
+            Redaction::KeyLost | Redaction::CannotTell => lost,
         };
         note(withheld.of(why), what, because);
     }
-    note(undecided, "may match and cannot be opened", LOST);
-    match withheld.key_lost + undecided {
+    note(undecided, "may match and cannot be opened", lost);
+    match withheld.key_lost + withheld.cannot_tell + undecided {
         0 => Exit::Done,
         _ => Exit::Violation,
     }

@@ -148,7 +148,7 @@ impl Prove {
             Proves::Entries(proven) => {
                 let Proven { read, unsigned, .. } = &**proven;
                 unsigned.iter().for_each(|notice| note!("{notice}"));
-                missing_keys::tell(read.withheld, "proven without personal fields", read.undecided)
+                missing_keys::tell(read.withheld, "proven without personal fields", read.undecided, None)
             }
             Proves::Event { .. } | Proves::Consistency => Exit::Done,
         };

@@ -99,7 +99,7 @@ impl Tail {
             // Of what was shown it is told whatever this look failed with.
             let undecided = polled.as_ref().map_or(0, |polled| polled.undecided);
             withheld.key_lost += polled.as_ref().map_or(0, |polled| polled.key_lost);
-            if missing_keys::tell(withheld, WITHOUT, undecided) != Exit::Done {
+            if missing_keys::tell(withheld, WITHOUT, undecided, None) != Exit::Done {
                 done = Exit::Violation;
             }
             let polled = match polled {

@@ -3,7 +3,8 @@
 
 use crate::hash::sha256;
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::STANDARD as STANDARD_ALPHABET;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use ed25519_dalek::{Signature, VerifyingKey};
 use std::fmt;
 use std::str::FromStr;
@@ -21,6 +22,12 @@ pub(crate) const TYPE_ED25519: u8 = 0x01;
 const MAX_PUBLIC_KEY: usize = 1312;
 /// What a signature line begins with: an em dash and a space.
 const SIGNATURE_PREFIX: &str = "\u{2014} ";
+/// The base64 of a signature line, with bits after its end that may be set: the specification does not ask for zeros there, and other
+/// readers of it take such a line.
+const SIGNATURE_BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD_ALPHABET,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// A name and the Ed25519 public key that goes by it. Shown and read as C2SP's
 /// `<name>+<key id, 8 hex digits>+<base64 of 0x01 and the 32 bytes of the key>`.
@@ -195,20 +202,24 @@ impl<'a> NoteSignature<'a> {
     /// Reads signature lines alone, each with its newline, of which there has to be at least one: what follows a note's
     /// blank line, and what a witness answers with (C2SP tlog-witness).
     ///
+    /// A line with set bits after the end of its base64 is left out, whoever it names: it counts for nobody, so that no bit of a
+    /// signature that counts can be changed, and keeps nobody from reading the others.
+    ///
     /// # Errors
-    /// [`NoteError::NoSignatures`], [`NoteError::TooManySignatures`] or [`NoteError::SignatureLine`].
+    /// [`NoteError::NoSignatures`] where none is left, [`NoteError::TooManySignatures`] or [`NoteError::SignatureLine`].
     pub fn parse_lines(lines: &'a str) -> Result<Vec<Self>, NoteError> {
         let lines = lines.strip_suffix('\n').ok_or(NoteError::NoSignatures)?;
-        lines
-            .split('\n')
-            .enumerate()
-            .map(|(index, line)| {
-                if index == MAX_SIGNATURES {
-                    return Err(NoteError::TooManySignatures);
-                }
-                parse_signature(line).ok_or(NoteError::SignatureLine)
-            })
-            .collect()
+        let mut signatures = Vec::new();
+        for (index, line) in lines.split('\n').enumerate() {
+            if index == MAX_SIGNATURES {
+                return Err(NoteError::TooManySignatures);
+            }
+            let signature = parse_signature(line).ok_or(NoteError::SignatureLine)?;
+            if signature.to_string().strip_suffix('\n') == Some(line) {
+                signatures.push(signature);
+            }
+        }
+        if signatures.is_empty() { Err(NoteError::NoSignatures) } else { Ok(signatures) }
     }
 }
 
@@ -252,7 +263,7 @@ pub(crate) fn split_key(text: &str) -> Result<(&str, u8, Vec<u8>), NoteError> {
 
 fn parse_signature(line: &str) -> Option<NoteSignature<'_>> {
     let (name, encoded) = line.strip_prefix(SIGNATURE_PREFIX)?.split_once(' ')?;
-    let bytes = decode_base64(encoded, MAX_NOTE)?;
+    let bytes = SIGNATURE_BASE64.decode(encoded).ok()?;
     let (key_id, signature) = bytes.split_first_chunk()?;
     (is_name(name) && !signature.is_empty()).then(|| NoteSignature {
         name,

@@ -93,6 +93,7 @@ pub use scan::finding::{Finding, FindingKind, Severity};
 pub use scan::paths::{join_paths, open_log};
 pub use scan::query::Query;
 pub use scan::redaction::{RedactedEntries, Redaction};
+pub use scan::unread_events::UnreadEvents;
 pub use write::engine::refuse_other_keys;
 pub use write::kept_pin::Pinned;
 pub use write::recover::Recovery;

@@ -17,7 +17,7 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
     for unopened in &exported.unopened {
         note!("{}", no_key(unopened));
     }
-    let whole = missing_keys::tell(exported.withheld, WITHOUT, exported.undecided);
+    let whole = missing_keys::tell(exported.withheld, WITHOUT, exported.undecided, exported.unread_events);
     let damaged = exported.left_out > 0
         || exported.findings.iter().any(|finding| finding.severity == Severity::Violation);
     if let Some(query) = salvaged {
@@ -100,10 +100,14 @@ fn left_out(exported: &Exported, damaged: bool, query: &Query) -> String {
         true => "",
         false => "; and no signature vouches for what was written: any of it may be forged",
     };
+    let whose_keys = match exported.unread_events {
+        None => "whose keys are lost",
+        Some(_) => "of whom it cannot be told whether they were erased",
+    };
     let left_out = [
         (exported.left_out, "because of the damage said above"),
         (unopened(exported), "for lack of a key"),
-        (exported.undecided, "whose keys are lost"),
+        (exported.undecided, whose_keys),
     ];
     let left_out = left_out.into_iter().filter(|(count, _)| *count > 0);
     let left_out = left_out.map(|(count, why)| format!("{}, {why}", entries(count, query)));

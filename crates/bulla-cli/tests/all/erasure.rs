@@ -274,3 +274,65 @@ fn a_log_has_erasure_from_the_first_or_never() {
     assert_eq!(without.entries().len(), 10);
     bulla(arguments!["init", place.path("other"), "--erasure", "maybe"]).exits(exit::USAGE);
 }
+
+/// Changes a bit of the body of the event `erased` in the log's one segment.
+fn damage_the_erasure(place: &Place) {
+    let segment = fs::read_dir(place.path("audit/segments")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&segment).unwrap();
+    let told = b"\"erased\"";
+    let at = bytes.windows(told.len()).rposition(|window| window == told).unwrap();
+    bytes[at + 1] ^= 1;
+    fs::write(segment, bytes).unwrap();
+}
+
+#[test]
+fn where_an_erasure_may_stand_in_a_damaged_event_nobody_is_given_out_whom_an_older_vault_has() {
+    let place = filled();
+    let older = place.path("older");
+    fs::create_dir(&older).unwrap();
+    for name in ["vault", "roots"] {
+        copy(&place.keys(name), &older.join(name));
+    }
+    place.run("erase", &["--subject", "s3", "--yes"]).exits(exit::DONE);
+    damage_the_erasure(&place);
+    let untold = "whether they were erased cannot be told: frame 3, which is an event or may be one, is damaged or missing";
+    let told_nothing_false = |ran: &Ran| {
+        assert!(ran.err.contains(untold) && ran.err.contains("and not the vault"), "{ran:?}");
+        assert!(!ran.err.contains("Restore the vault") && !ran.err.contains("keys are lost"), "{ran:?}");
+    };
+
+    // The vault follows the event: what it has may be given out, and of what it lacks nobody can tell why.
+    let ran = place.run("export", &["--salvage"]).exits(exit::VIOLATION);
+    let entries = parse_lines(&ran.out);
+    assert_eq!((entries.len(), withheld(&entries, "cannot-tell")), (100, 10), "{ran:?}");
+    told_nothing_false(&ran);
+    let ran = place.run("export", &["--salvage", "--subject", "s3"]).exits(exit::VIOLATION);
+    assert_eq!(ran.out, "");
+    told_nothing_false(&ran);
+    let key_lost = |report: &Value| {
+        let found = report["findings"].as_array().unwrap().clone();
+        found.into_iter().find(|finding| finding["kind"] == "key-lost")
+    };
+    let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(report["erased"], Value::Null);
+    let detail = key_lost(&report).unwrap()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("cannot be told: frame 3") && detail.contains("not the vault"), "{detail}");
+
+    // One from before the erasure has the key that was destroyed.
+    for name in ["vault", "roots"] {
+        fs::remove_dir_all(place.keys(name)).unwrap();
+        copy(&older.join(name), &place.keys(name));
+    }
+    let ran = place.run("export", &["--salvage"]).exits(exit::VIOLATION);
+    let entries = parse_lines(&ran.out);
+    assert_eq!((entries.len(), withheld(&entries, "cannot-tell")), (100, 100), "{ran:?}");
+    told_nothing_false(&ran);
+    for subject in ["s3", "s4"] {
+        let ran = place.run("export", &["--salvage", "--subject", subject]).exits(exit::VIOLATION);
+        assert_eq!(ran.out, "");
+        told_nothing_false(&ran);
+        assert!(ran.err.contains(&format!("data subject `{subject}` may be known or not")), "{ran:?}");
+    }
+    let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
+    assert_eq!((key_lost(&report), &report["erased"]), (None, &Value::Null));
+}

@@ -68,7 +68,7 @@ fn filled() -> Place {
 }
 
 fn nothing_withheld() -> Value {
-    json!({ "erased": 0, "key-lost": 0, "not-given": 0 })
+    json!({ "erased": 0, "key-lost": 0, "not-given": 0, "cannot-tell": 0 })
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Reads columns of strings into a pool of bytes. Every byte is paid for from the content budget before memory is taken for it.
-//! A dictionary's strings are paid for once, which they are worth, since each of them occurs.
+//! A dictionary's strings are paid for once, which they are worth, since each of them has to occur.
 
 use super::super::bitpack::packed_length;
 use super::super::blob::BlobDecoder;
@@ -20,6 +20,8 @@ pub(crate) struct StringDecoder {
     integers: Vec<u64>,
     /// The strings of a dictionary, as [packed](Span::pack) places in the pool.
     distinct: Vec<u64>,
+    /// Which of them were met.
+    occurs: Vec<bool>,
     words: WordDecoder,
     templates: TemplateDecoder,
 }
@@ -80,9 +82,16 @@ impl StringDecoder {
                 distinct.clear();
                 self.plain(input, distinct_count, limits, budget, pool, &mut distinct)?;
                 self.numbers.decode_narrow(input, count, &mut self.blobs, spans)?;
+                self.occurs.clear();
+                self.occurs.resize(distinct_count, false);
                 for slot in spans.iter_mut() {
-                    let span = usize::try_from(*slot).ok().and_then(|index| distinct.get(index));
-                    *slot = *span.ok_or(Fault::Range)?;
+                    let index = usize::try_from(*slot).ok().filter(|&index| index < distinct_count);
+                    let index = index.ok_or(Fault::Range)?;
+                    (*slot, self.occurs[index]) = (distinct[index], true);
+                }
+                // A string that no row has would not be paid for in the end.
+                if self.occurs.contains(&false) {
+                    return Err(Fault::Range);
                 }
                 self.distinct = distinct;
             }
@@ -105,6 +114,7 @@ impl StringDecoder {
         let words = text.capacity() + indexes.capacity() + tails.capacity() + words.capacity() * 8;
         let integers = self.integers.capacity() + tail_lengths.capacity();
         (integers + self.distinct.capacity()) * 8
+            + self.occurs.capacity()
             + words
             + self.numbers.footprint()
             + self.templates.footprint()

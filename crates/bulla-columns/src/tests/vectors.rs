@@ -572,6 +572,14 @@ fn malformed() -> Vec<Value> {
             "client",
             "Range",
         ),
+        (
+            "a string of a dictionary that does not occur",
+            Parts::field(CLIENT, &[1, 1, 2, 0, 1, 0, b'a', b'b', 0, 0]),
+            2,
+            1000,
+            "client",
+            "Range",
+        ),
         ("65 subjects", Parts::field(SUBJECT, &[1, 0, 65]), 2, 1000, "subject", "Range"),
         (
             "subjects above the limit",

@@ -81,7 +81,7 @@ class LoggedEntry(_Always, total=False):
     size: int
     flags: int
     payload: str | bytes
-    withheld: Literal["erased", "not-given", "key-lost"]
+    withheld: Literal["erased", "not-given", "key-lost", "cannot-tell"]
 
 
 class ArrowStream(Protocol):

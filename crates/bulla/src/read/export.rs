@@ -16,6 +16,7 @@ use crate::scan::paths::not_there;
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
 use crate::scan::snapshot::Snapshot;
+use crate::scan::unread_events::UnreadEvents;
 use crate::scan::unsigned;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, MissingPath, Paths, Store};
@@ -56,6 +57,10 @@ pub struct Exported {
     pub left_out: u64,
     /// Entries that a salvage left out for lack of a key, counted alike: they are there, for somebody else to read.
     pub unopened: Vec<Unopened>,
+    /// Of a salvage the frames that are events, or may be, and cannot be read. Where there are any it cannot be told who else was
+    /// erased: nobody's personal fields are written with keys that do not follow the log beyond them, and of no key that is missing it
+    /// is said that it is lost.
+    pub unread_events: Option<UnreadEvents>,
     /// What verification found. Of a salvage without what is in `unopened`: a key that is missing is no damage.
     pub findings: Vec<Finding>,
     /// Whether a signature vouches for what was written. Of a salvage it may not: then any of it may be forged.
@@ -244,6 +249,7 @@ impl Exported {
             subjects: Vec::new(),
             left_out: 0,
             unopened: Vec::new(),
+            unread_events: None,
             findings,
             signed: true,
             missing_paths: Vec::new(),

@@ -186,6 +186,8 @@ impl<'a> Reading<'a> {
             size: checkpoint.size,
             whole: true,
             unsigned,
+            unread: false,
+            withheld: false,
         };
         nothing.subjects(|| Erased::in_manifest(&self.manifest, 0))
     }

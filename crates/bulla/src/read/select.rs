@@ -236,7 +236,7 @@ impl Memory {
                 Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
             let why = self.opener.withheld(index as usize);
             if why.is_some() && personal {
-                let lost = why == Some(Redaction::KeyLost);
+                let lost = matches!(why, Some(Redaction::KeyLost | Redaction::CannotTell));
                 undecided += u64::from(lost && asked.query.may_match(number, &entry, unknown));
             } else if asked.query.matches(number, &entry) {
                 self.rows.push(index);

@@ -26,6 +26,8 @@ pub enum Standing {
     NoVault,
     /// Nobody can tell: the vault lacks keys that were not erased, so that it may be older than the log.
     KeysLost,
+    /// Nobody can tell: an event of the log, which is damaged, cannot be read, and it may tell of their erasure.
+    EventsUnread,
     /// Nobody can tell from this: the log has no erasure, so nobody has a number, and not all of its entries were asked for.
     NotAllAsked,
     /// Nobody can tell yet: nothing that is signed names them, and something that is not signed yet may follow it, which is not
@@ -39,9 +41,11 @@ impl Standing {
         match self {
             Standing::Known | Standing::KnownAsSigned => "known",
             Standing::NotKnown | Standing::NeverMet => "not-known",
-            Standing::NoVault | Standing::KeysLost | Standing::NotAllAsked | Standing::NotSigned => {
-                "cannot-tell"
-            }
+            Standing::NoVault
+            | Standing::KeysLost
+            | Standing::EventsUnread
+            | Standing::NotAllAsked
+            | Standing::NotSigned => "cannot-tell",
         }
     }
 
@@ -72,6 +76,9 @@ impl fmt::Display for Standing {
             }
             Standing::KeysLost => {
                 "may be known or not, which cannot be told: keys are lost that the log does not say were erased"
+            }
+            Standing::EventsUnread => {
+                "may be known or not, which cannot be told: an event that may tell of their erasure cannot be read"
             }
             Standing::NotAllAsked => {
                 "may be known or not, which this cannot tell, since the log has no vault: ask for them with no other filter"
@@ -107,6 +114,10 @@ pub(crate) struct Nothing<'a> {
     pub(crate) whole: bool,
     /// Whether something that is not signed yet may follow the checkpoint.
     pub(crate) unsigned: bool,
+    /// Whether an event that may tell of an erasure cannot be read.
+    pub(crate) unread: bool,
+    /// Whether such an event is one that the keys do not follow, either.
+    pub(crate) withheld: bool,
 }
 
 impl Nothing<'_> {
@@ -116,6 +127,12 @@ impl Nothing<'_> {
     /// Where the keys cannot be looked up; as `erased`.
     pub(crate) fn subjects(self, erased: impl Fn() -> Result<Erased>) -> Result<Vec<AskedSubject>> {
         let mut subjects = self.as_far_as_it_is_signed(erased)?;
+        for AskedSubject { standing, .. } in &mut subjects {
+            let unread = self.unread && *standing == Standing::KeysLost;
+            if unread || self.withheld && *standing == Standing::Known {
+                *standing = Standing::EventsUnread;
+            }
+        }
         if self.unsigned {
             subjects.iter_mut().for_each(|subject| subject.standing = subject.standing.as_signed());
         }

@@ -102,7 +102,7 @@ pub struct Report {
     /// The root that it signs.
     pub root: Hash,
     /// Entries whose personal fields are erased, of the blocks that opened. Nothing where nobody can tell: of a log with erasure
-    /// without an identity, or without all keys of its data subjects.
+    /// without an identity, or without all keys of its data subjects, or with an event that cannot be read.
     pub erased: Option<u64>,
     /// Frames past it, while a writer is at work.
     pub pending: u64,
@@ -385,7 +385,8 @@ impl Verify {
             let tokens = match outcome.checked {
                 Ok(checked) => {
                     report.erased = report.erased.map(|erased| erased + checked.erased);
-                    checked.lost.into_iter().for_each(|lost| found.add(lost.finding(&frame)));
+                    let unread = erasures.as_ref().and_then(Erasures::unread);
+                    checked.lost.into_iter().for_each(|lost| found.add(lost.finding(&frame, unread)));
                     checked.tokens
                 }
                 Err(unreadable) => {
@@ -462,13 +463,14 @@ impl Verify {
             report.witnessed = Some(WitnessReport::of(witnessed, asked));
         }
         report.anchored = snapshot.anchored;
+        let erased = scan.take_erased();
+        report.erased = report.erased.filter(|_| !config.erasure || erased.unread.is_none());
         report.tree_size = checkpoint.size;
         report.root = checkpoint.root;
         let (pin, misfit) = pins.advance(&snapshot, !scan.findings.has_violation());
         misfit.into_iter().for_each(|misfit| scan.findings.add(misfit));
         report.pin = pin;
         report.conclude(paths::placed(&**store, std::mem::take(&mut scan.findings).finish()));
-        let erased = Erased { numbers: scan.take_erased(), frames: 0..checkpoint.size };
         Ok((report, Some(Examined { snapshot: snapshot.clone(), frames: seen, erased })))
     }
 }

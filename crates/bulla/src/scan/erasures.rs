@@ -4,7 +4,9 @@
 //! - nobody is taken for erased but by an event under a signed checkpoint, or one that a follower shows as pending;
 //! - a key is taken for lost only after the newest events were looked at: those of a checkpoint that was signed after the
 //!   key was found missing. An erasure is recorded before the vault lets go of it, so none is overlooked that was at
-//!   work meanwhile.
+//!   work meanwhile;
+//! - nothing is given out under a key where an event that the keys at hand do not follow cannot be read: it may tell of that key's
+//!   erasure.
 
 use crate::format::event::Event;
 use crate::scan::events::each_event;
@@ -14,6 +16,7 @@ use crate::scan::manifest::Manifest;
 use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::trust::Trust;
+use crate::scan::unread_events::UnreadEvents;
 use bulla_crypto::group::GroupKeys;
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Result;
@@ -28,12 +31,16 @@ pub(crate) struct Erased {
     pub(crate) numbers: HashSet<u64>,
     /// The frames that were looked at.
     pub(crate) frames: Range<u64>,
+    /// Those of them that may tell of more, of a log that is damaged.
+    pub(crate) unread: Option<UnreadEvents>,
 }
 
 /// See the module.
 pub(crate) struct Erasures<'a> {
     known: Mutex<Erased>,
     load: Box<Load<'a>>,
+    /// Whether the keys that are at hand may be of somebody who was erased.
+    withholds: bool,
 }
 
 /// What the events say in the frames from one on that the newest checkpoint covers.
@@ -42,7 +49,23 @@ type Load<'a> = dyn Fn(u64) -> Result<Erased> + Send + Sync + 'a;
 impl<'a> Erasures<'a> {
     /// `known` is what has to be known before the first group is opened: the frames that the keys at hand do not follow.
     pub(crate) fn new(known: Erased, load: impl Fn(u64) -> Result<Erased> + Send + Sync + 'a) -> Self {
-        Erasures { known: Mutex::new(known), load: Box::new(load) }
+        Erasures { known: Mutex::new(known), load: Box::new(load), withholds: false }
+    }
+
+    /// What all events of a damaged log say, for whoever gives out what is left of it with keys that follow its first `followed` frames.
+    pub(crate) fn of_ruins(known: Erased, followed: u64) -> Self {
+        let withholds = known.unread.is_some_and(|unread| unread.last >= followed);
+        Erasures { withholds, ..Self::new(known, |_| Ok(Erased::default())) }
+    }
+
+    /// Whether keys that are at hand may be of somebody who was erased, so that nothing is given out under them.
+    pub(crate) fn withholds(&self) -> bool {
+        self.withholds
+    }
+
+    /// The frames that may tell of erasures and cannot be read, as far as it had to be looked.
+    pub(crate) fn unread(&self) -> Option<UnreadEvents> {
+        self.known().unread
     }
 
     /// Of each of these groups whether the key of one of its subjects was destroyed, as far as is known yet.
@@ -61,18 +84,23 @@ impl<'a> Erasures<'a> {
         if unexplained && known.frames.start > 0 {
             let all = (self.load)(0)?;
             known.numbers.extend(all.numbers);
-            known.frames = all.frames;
+            (known.frames, known.unread) = (all.frames, all.unread);
             unexplained = false;
         }
         if unexplained && keys.is_complete() {
             let newer = (self.load)(known.frames.end)?;
             known.numbers.extend(newer.numbers);
             known.frames.end = newer.frames.end;
+            known.unread = known.unread.map(|unread| unread.and(newer.unread)).or(newer.unread);
         }
-        let why = |subjects: &&[u64]| match (known.names_one_of(subjects), keys.is_complete()) {
-            (true, _) => Redaction::Erased,
-            (false, true) => Redaction::KeyLost,
-            (false, false) => Redaction::NotGiven,
+        let missing = match (keys.is_complete(), known.unread) {
+            (true, None) => Redaction::KeyLost,
+            (true, Some(_)) => Redaction::CannotTell,
+            (false, _) => Redaction::NotGiven,
+        };
+        let why = |subjects: &&[u64]| match known.names_one_of(subjects) {
+            true => Redaction::Erased,
+            false => missing,
         };
         Ok(groups.iter().map(why).collect())
     }
@@ -101,7 +129,7 @@ impl Erased {
     pub(crate) fn newest(log: &Snapshot, trust: &Trust, from: u64) -> Result<Self> {
         let newest = log.renewed(trust)?;
         if newest.checkpoint.size <= from {
-            return Ok(Erased { numbers: HashSet::new(), frames: from..from });
+            return Ok(Erased { frames: from..from, ..Erased::default() });
         }
         Self::in_manifest(&Manifest::load(newest)?, from)
     }
@@ -112,7 +140,7 @@ impl Erased {
     /// `Tampered` where an event is damaged or none of this version, `Unavailable` where it cannot be read.
     pub(crate) fn in_manifest(manifest: &Manifest, from: u64) -> Result<Self> {
         let end = manifest.size().max(from);
-        let mut erased = Erased { numbers: HashSet::new(), frames: from..end };
+        let mut erased = Erased { frames: from..end, ..Erased::default() };
         each_event(manifest, from, |_, event| erased.take_event(&event))?;
         Ok(erased)
     }
@@ -124,7 +152,7 @@ impl Erased {
     pub(crate) fn in_ruins(log: &Snapshot) -> Result<Self> {
         let mut scan = Scan::new(log, None, None)?;
         while scan.next()?.is_some() {}
-        Ok(Erased { numbers: scan.take_erased(), frames: 0..log.checkpoint.size })
+        Ok(scan.take_erased())
     }
 
     fn take_frame(&mut self, frame: &Located) -> Result<()> {

@@ -19,6 +19,7 @@ use crate::format::frame::{self, HEAD, Head};
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::scan::erasure_keys::KeyHistory;
+use crate::scan::erasures::Erased;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::located::Located;
 use crate::scan::paths::not_there;
@@ -26,6 +27,7 @@ use crate::scan::query::Query;
 use crate::scan::seals::Seals;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree::{self, Chunk, Encoded};
+use crate::scan::unread_events::UnreadEvents;
 use crate::scan::unreferenced::Unreferenced;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::recipients::Identity;
@@ -62,6 +64,8 @@ pub(crate) struct Scan<'a> {
     events: Vec<Event>,
     /// The numbers of the data subjects that were erased.
     erased: HashSet<u64>,
+    /// The frames that may tell of more.
+    unread: Option<UnreadEvents>,
     /// What was ordered, and where events may be lost, in the order of the frames: to be compared with the orders once it is known
     /// which key counted where.
     told: Vec<Told>,
@@ -215,6 +219,7 @@ impl<'a> Scan<'a> {
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
+            unread: None,
             told: Vec::new(),
             keys: KeyHistory::default(),
             known_keys: Vec::new(),
@@ -269,9 +274,9 @@ impl<'a> Scan<'a> {
         self.segments.iter().map(|name| self.length_of(*name)).sum()
     }
 
-    /// The numbers of the data subjects that were erased, as the events say that it has passed.
-    pub(crate) fn take_erased(&mut self) -> HashSet<u64> {
-        std::mem::take(&mut self.erased)
+    /// Who was erased, as the events say that it has passed.
+    pub(crate) fn take_erased(&mut self) -> Erased {
+        Erased { numbers: std::mem::take(&mut self.erased), frames: 0..self.size, unread: self.unread }
     }
 
     /// The next frame that is where it should be; `None` after the last one that the checkpoint covers.
@@ -316,7 +321,7 @@ impl<'a> Scan<'a> {
         self.push_leaf(tree::leaf_hash(&encoded))?;
         let Ok(commitment) = Commitment::decode(&encoded) else {
             self.add(Finding::new(FindingKind::FrameDamaged, "its commitment is not one").frame(frame));
-            self.lose_events();
+            self.lose_events(frame);
             self.keys.lose_epoch(frame);
             self.forget(1);
             return Ok(None);
@@ -388,7 +393,7 @@ impl<'a> Scan<'a> {
         self.unsure_epoch = true;
         self.keys.lose_epoch(frame);
         self.next = next;
-        self.lose_events();
+        self.lose_events(frame);
         Ok(())
     }
 
@@ -408,7 +413,7 @@ impl<'a> Scan<'a> {
         let place = self.open.as_ref().map(|open| (open.cursor.name, open.cursor.offset));
         self.open.iter_mut().for_each(|open| open.cursor.offset = end);
         match commitment.kind {
-            FrameKind::Event => self.lose_events(),
+            FrameKind::Event => self.lose_events(self.next - 1),
             FrameKind::Epoch => {
                 self.unsure_terms = true;
                 self.keys.lose_epoch(commitment.frame);
@@ -523,12 +528,18 @@ impl<'a> Scan<'a> {
         self.next_entry = Some(commitment.first_entry.saturating_add(commitment.entries));
     }
 
-    /// An event may be lost: one that allowed another `[log]`, or that released a hold.
-    fn lose_events(&mut self) {
+    /// Events may be lost in the frames from this one on that were passed: one that allowed another `[log]`, or that released a hold.
+    fn lose_events(&mut self, from: u64) {
+        self.leave_unread(from);
         self.unsure_terms = true;
         // Of what may be lost one after the other the last says all.
         self.told.pop_if(|told| matches!(told, Told::Lost { .. }));
         self.told.push(Told::Lost { before: self.next });
+    }
+
+    /// What the frames from this one on that were passed tell is not known.
+    fn leave_unread(&mut self, from: u64) {
+        self.unread = Some(UnreadEvents::of(from, self.next - 1).and(self.unread));
     }
 
     /// Keeps what events tell, and tells of gaps.
@@ -542,7 +553,7 @@ impl<'a> Scan<'a> {
                 let body = located.body()?;
                 // A damaged one explains nothing.
                 match Event::decode(&body) {
-                    _ if sha256(&[&body]) != commitment.body_digest => self.lose_events(),
+                    _ if sha256(&[&body]) != commitment.body_digest => self.lose_events(self.next - 1),
                     Ok(event) => {
                         self.take_event(&event);
                         self.keys.event(commitment.frame, &event);
@@ -557,11 +568,15 @@ impl<'a> Scan<'a> {
                             event => self.events.push(event),
                         }
                     }
-                    Err(error) => self.add(invalid(error.to_string())),
+                    Err(error) => {
+                        self.leave_unread(self.next - 1);
+                        self.add(invalid(error.to_string()));
+                    }
                 }
             }
             FrameKind::Event => {
                 let length = commitment.body_length;
+                self.leave_unread(self.next - 1);
                 self.add(invalid(format!("it has {length} bytes, and an event has {MAX_EVENT} at most")));
             }
             FrameKind::Gap => {

@@ -31,6 +31,7 @@ pub(crate) mod sources;
 pub(crate) mod stored_proof;
 pub(crate) mod stored_tree;
 pub(crate) mod trust;
+pub(crate) mod unread_events;
 pub(crate) mod unreferenced;
 pub(crate) mod unsigned;
 pub(crate) mod unvouched;

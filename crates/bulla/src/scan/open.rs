@@ -81,6 +81,10 @@ impl Opening<'_> {
         let left = groups.iter().zip(&erased).filter(|(_, erased)| !**erased);
         let left = left.map(|(group, _)| *group).collect::<Vec<_>>();
         let found = self.keys.secrets(place, &left)?;
+        if self.erasures.withholds() {
+            let why = |erased| Err(if erased { Redaction::Erased } else { Redaction::CannotTell });
+            return Ok(erased.into_iter().map(why).collect());
+        }
         let missing = left.iter().zip(&found).filter(|(_, found)| found.is_none());
         let missing = missing.map(|(group, _)| *group).collect::<Vec<_>>();
         let mut why = match missing.is_empty() {

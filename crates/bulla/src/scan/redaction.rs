@@ -12,11 +12,15 @@ pub enum Redaction {
     KeyLost,
     /// The keys at hand are not everybody's: somebody else may have this one.
     NotGiven,
+    /// Of a log that is damaged: an event that may tell of an erasure cannot be read, and the key is not there, or is one that was
+    /// there before that event.
+    CannotTell,
 }
 
 impl Redaction {
     /// All of them.
-    pub const ALL: [Redaction; 3] = [Redaction::Erased, Redaction::KeyLost, Redaction::NotGiven];
+    pub const ALL: [Redaction; 4] =
+        [Redaction::Erased, Redaction::KeyLost, Redaction::NotGiven, Redaction::CannotTell];
 
     /// The name, as in what an export says of an entry.
     pub fn name(self) -> &'static str {
@@ -24,6 +28,7 @@ impl Redaction {
             Redaction::Erased => "erased",
             Redaction::KeyLost => "key-lost",
             Redaction::NotGiven => "not-given",
+            Redaction::CannotTell => "cannot-tell",
         }
     }
 }
@@ -43,12 +48,14 @@ pub struct RedactedEntries {
     pub key_lost: u64,
     /// [`Redaction::NotGiven`].
     pub not_given: u64,
+    /// [`Redaction::CannotTell`].
+    pub cannot_tell: u64,
 }
 
 impl RedactedEntries {
     /// All of them.
     pub fn total(self) -> u64 {
-        self.erased + self.key_lost + self.not_given
+        self.erased + self.key_lost + self.not_given + self.cannot_tell
     }
 
     /// Those for this reason.
@@ -57,6 +64,7 @@ impl RedactedEntries {
             Redaction::Erased => self.erased,
             Redaction::KeyLost => self.key_lost,
             Redaction::NotGiven => self.not_given,
+            Redaction::CannotTell => self.cannot_tell,
         }
     }
 
@@ -66,6 +74,7 @@ impl RedactedEntries {
             Some(Redaction::Erased) => self.erased += 1,
             Some(Redaction::KeyLost) => self.key_lost += 1,
             Some(Redaction::NotGiven) => self.not_given += 1,
+            Some(Redaction::CannotTell) => self.cannot_tell += 1,
             None => {}
         }
     }
@@ -74,5 +83,6 @@ impl RedactedEntries {
         self.erased += others.erased;
         self.key_lost += others.key_lost;
         self.not_given += others.not_given;
+        self.cannot_tell += others.cannot_tell;
     }
 }

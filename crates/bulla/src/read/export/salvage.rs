@@ -11,7 +11,7 @@ use crate::read::given::Progress;
 use crate::read::select::{Asked, Matches, Memory, Selection, asked_for};
 use crate::read::standing::Nothing;
 use crate::read::verify::{Examined, Verify};
-use crate::scan::erasures::{Erased, Erasures};
+use crate::scan::erasures::Erasures;
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::Scan;
 use crate::scan::located::{Located, Unreadable, most_memory};
@@ -20,6 +20,7 @@ use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::redaction::RedactedEntries;
+use bulla_crypto::group::GroupKeys;
 use bulla_store::{Error, ErrorKind, Result};
 
 impl Export {
@@ -40,6 +41,7 @@ impl Export {
             subjects: Vec::new(),
             left_out: 0,
             unopened: Vec::new(),
+            unread_events: None,
             findings: report.findings,
             signed,
             missing_paths: Vec::new(),
@@ -59,10 +61,12 @@ impl Export {
         mut write: impl FnMut(P) -> Result<()>,
     ) -> Result<()> {
         let given = &self.given;
-        let erasures = Erasures::new(examined.erased.clone(), |_| Ok(Erased::default()));
         let keys = given.group_keys.clone();
         let keys = keys.map(|keys| own_keys::in_ruins(keys, &examined.snapshot)).transpose()?;
         let keys = keys.as_deref();
+        let followed = keys.map(GroupKeys::erased_up_to).transpose()?.map_or(0, |followed| followed.frames);
+        let erasures = Erasures::of_ruins(examined.erased.clone(), followed);
+        exported.unread_events = examined.erased.unread;
         let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;
         // The file that says whether it does may not be the log's.
         let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named, Asks::ALL);
@@ -124,6 +128,8 @@ impl Export {
                 size: examined.snapshot.checkpoint.size,
                 whole: exported.signed && exported.left_out == 0 && exported.unopened.is_empty(),
                 unsigned: exported.unsigned(),
+                unread: exported.unread_events.is_some(),
+                withheld: erasures.withholds(),
             };
             exported.subjects = nothing.subjects(|| Ok(examined.erased.clone()))?;
         }

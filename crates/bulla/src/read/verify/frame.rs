@@ -7,6 +7,7 @@ use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::located::{Located, Unreadable, Verified};
 use crate::scan::open::{Asks, BlockOpener, Opening};
 use crate::scan::redaction::Redaction;
+use crate::scan::unread_events::UnreadEvents;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::Result;
@@ -54,9 +55,17 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    pub(super) fn finding(&self, frame: &Located) -> Finding {
-        let detail = "the keys of some of these entries' data subjects are lost: the vault has not got them, and no \
-                      event of the log tells of their erasure";
+    /// How to tell of it; `unread` are the frames that may tell of an erasure and cannot be read.
+    pub(super) fn finding(&self, frame: &Located, unread: Option<UnreadEvents>) -> Finding {
+        let detail = match unread {
+            None => "the keys of some of these entries' data subjects are lost: the vault has not got them, and no event of the \
+                     log tells of their erasure"
+                .to_owned(),
+            Some(unread) => format!(
+                "the vault has not got the keys of some of these entries' data subjects; whether they were erased cannot be told: \
+                 {unread}. Restore what is damaged or missing, not the vault"
+            ),
+        };
         let finding = Finding::new(FindingKind::KeyLost, detail).at(frame.segment, frame.offset);
         finding.frame(frame.commitment.frame).entries(self.first, self.span)
     }
@@ -120,7 +129,7 @@ fn count_withheld(opener: &BlockOpener, first_entry: u64) -> (u64, Option<Lost>)
     for (number, row) in (first_entry..).zip(0..opener.shared_rows().len()) {
         match opener.withheld(row) {
             Some(Redaction::Erased) => erased += 1,
-            Some(Redaction::KeyLost) => {
+            Some(Redaction::KeyLost | Redaction::CannotTell) => {
                 let lost = lost.get_or_insert(Lost { first: number, span: 0 });
                 lost.span = number - lost.first + 1;
             }

@@ -25,7 +25,10 @@ fn read(bytes: &[u8]) -> Result<Note, &'static str> {
     }
     let (body, line) = text.rsplit_once("\n\n").ok_or(UNSIGNED)?;
     let line = line.strip_suffix('\n').ok_or(UNSIGNED)?;
-    let signer = signature(line).ok_or("the note has a malformed signature line")?;
+    let (signer, canonical) = signature(line).ok_or("the note has a malformed signature line")?;
+    if !canonical {
+        return Err(UNSIGNED);
+    }
     let lines = body.split('\n').collect::<Vec<_>>();
     if lines.len() < 3 || lines.contains(&"") {
         return Err(LINES);
@@ -39,17 +42,23 @@ fn read(bytes: &[u8]) -> Result<Note, &'static str> {
     Ok(Note { origin: lines[0].to_owned(), size: lines[1].parse().unwrap(), root, signer })
 }
 
-/// The name and the key id of a signature line.
-fn signature(line: &str) -> Option<(String, Vec<u8>)> {
+/// The name and the key id of a signature line, and whether its base64 is in its one spelling.
+fn signature(line: &str) -> Option<((String, Vec<u8>), bool)> {
     let words = line.split(' ').collect::<Vec<_>>();
     let &["\u{2014}", name, signature] = &words[..] else { return None };
     let plain = |char: char| char != '+' && char != '\u{7f}';
-    let signature = base64(signature).filter(|bytes| bytes.len() > 4)?;
-    (!name.is_empty() && name.chars().all(plain)).then(|| (name.to_owned(), signature[..4].to_vec()))
+    let (signature, canonical) = decoded(signature).filter(|(bytes, _)| bytes.len() > 4)?;
+    let signer = || (name.to_owned(), signature[..4].to_vec());
+    (!name.is_empty() && name.chars().all(plain)).then(|| (signer(), canonical))
 }
 
 /// Base64 (RFC 4648) in its one spelling.
 pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
+    decoded(text).filter(|(_, canonical)| *canonical).map(|(bytes, _)| bytes)
+}
+
+/// What padded base64 comes to, and whether no bit is set after its end.
+fn decoded(text: &str) -> Option<(Vec<u8>, bool)> {
     const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();
@@ -61,7 +70,7 @@ pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
     let (bits, bytes) = (values.len() * 6, values.len() * 6 / 8);
     let unused = (bytes * 8..bits).all(|place| bit(place) == 0);
     let byte = |at: usize| (0..8).fold(0, |byte, place| byte << 1 | bit(at * 8 + place) as u8);
-    unused.then(|| (0..bytes).map(byte).collect())
+    Some(((0..bytes).map(byte).collect(), unused))
 }
 
 /// What a verification of a log must tell whose checkpoint alone is altered: findings as [`super::world::in_full`]
