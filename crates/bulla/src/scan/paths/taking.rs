@@ -450,7 +450,9 @@ impl Paths for LogPaths {
                     "go on under the name of another path: `bulla config PATH --keys KEYS set backup_paths PATHS` names the others that \
                      are left (`unset backup_paths`, where none is)"
                 }
-                false => "`bulla config DIR set backup_paths PATHS` names those that are left",
+                false => {
+                    "`bulla config DIR set backup_paths PATHS` names those that are left (`unset backup_paths`, where none is)"
+                }
             };
             return Err(Error::unavailable(format!(
                 "{place} is a path of the log, and is missing: {reason}. Without it a shorter log could be gone on with: bring it, or \
