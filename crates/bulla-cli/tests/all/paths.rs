@@ -170,7 +170,8 @@ fn nobody_is_answered_from_a_part_of_the_paths() {
         assert!(ran.out.is_empty(), "{command}: {ran:?}");
     }
     let told = place.run("info", &[]).exits(exit::DONE);
-    assert!(told.out.contains("missing     ") && told.out.contains("/backup"), "{told:?}");
+    let line = told.out.lines().find(|line| line.starts_with("path ") && line.contains("/backup")).unwrap();
+    assert!(line.contains("kept, and is MISSING: ") && line.contains("it may hold more"), "{line}");
     let found = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
     assert_eq!(found["findings"][0]["kind"], "path-missing");
     // By its new name it is there.
@@ -226,7 +227,11 @@ fn nothing_is_written_into_a_path_of_the_log() {
     assert!(!Path::new(&inside).exists() && !Path::new(&socket).exists() && !Path::new(&named).exists());
     place.run("export", &["-o", &text(place.path("out"))]).exits(exit::DONE);
     let told = place.run("info", &[]).exits(exit::DONE).out;
-    assert!(told.contains(&format!("\npath        {}\n", backup.display())), "{told}");
+    for (path, state) in [(place.audit(), "in use"), (backup, "kept")] {
+        let begins = format!("path        {}  ", path.display());
+        let line = told.lines().find(|line| line.starts_with(&begins)).unwrap_or_else(|| panic!("{told}"));
+        assert!(line.ends_with(&format!("  {state}")), "{line}");
+    }
 }
 
 /// The drill for a log's own directory that is lost for good, and found: each step is named by what was tried before it.

@@ -210,7 +210,11 @@ impl Paths for LogPaths {
             let taken = match self.take(index) {
                 Ok(taken) => taken,
                 Err(error) => {
-                    let place = self.state().paths[index].store.describe("");
+                    let place = {
+                        let path = &mut self.change().paths[index];
+                        path.lacking.get_or_insert_with(Lacking::at_once);
+                        path.store.describe("")
+                    };
                     self.tell(index, format!("{place} does not take the log: {error}"));
                     continue;
                 }
@@ -385,6 +389,10 @@ impl Paths for LogPaths {
         if !self.state().writing {
             self.look();
         }
+    }
+
+    fn failing(&self) -> usize {
+        self.count_failing()
     }
 
     fn take_switches(&self) -> Vec<Switch> {
