@@ -1,6 +1,7 @@
 //! What is said of a log's paths, and of those that are not there.
 
-use bulla::store::MissingPath;
+use crate::output::on_line;
+use bulla::store::{MissingPath, PathStanding, PathState};
 use bulla::{PathChange, PathOutcome};
 use serde::Serialize;
 
@@ -27,14 +28,42 @@ impl From<&MissingPath> for MissingPathJson {
     }
 }
 
-impl MissingPathJson {
-    pub(crate) fn path(&self) -> &str {
-        &self.path
-    }
+/// A path of a log, for a program.
+#[derive(Serialize)]
+pub(crate) struct PathJson {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// `in-use`, `kept`, `left` or `lost`.
+    state: &'static str,
+    /// Why it counts for missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+}
 
+impl From<&PathState> for PathJson {
+    fn from(path: &PathState) -> Self {
+        PathJson {
+            path: path.place.clone(),
+            id: path.id.clone(),
+            state: match path.standing {
+                PathStanding::InUse => "in-use",
+                PathStanding::Kept => "kept",
+                PathStanding::Left => "left",
+                PathStanding::Lost => "lost",
+            },
+            failure: path.missing.clone(),
+        }
+    }
+}
+
+impl PathJson {
     pub(crate) fn to_text(&self) -> String {
-        let newer = if self.left { "" } else { "  it may hold more than is told here" };
-        format!("{}  {}{newer}", self.path, self.failure)
+        let newer = if self.state == "left" { "" } else { "; it may hold more than is told here" };
+        let missing = self.failure.as_ref().map(|why| format!(", and is MISSING: {}{newer}", on_line(why)));
+        let id = self.id.as_ref().map_or_else(String::new, |id| format!("  {id}"));
+        let state = self.state.replace('-', " ");
+        format!("{}{id}  {state}{}", self.path, missing.unwrap_or_default())
     }
 }
 

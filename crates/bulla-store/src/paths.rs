@@ -75,6 +75,10 @@ pub trait Paths: Debug {
     /// Looks again which path has come furthest, for whoever reads beside a writer.
     fn look_again(&self);
 
+    /// How many paths do not work at present, of a log that is written: those that are missing or could not be locked, those that failed when
+    /// something was written to them last, and all, as long as none takes what is written.
+    fn failing(&self) -> usize;
+
     /// Which paths took over since this was asked last, of those on which something was committed.
     fn take_switches(&self) -> Vec<Switch>;
 

@@ -1,6 +1,6 @@
 //! The command on a log that lies on several paths, of which one is missing, or says it is another.
 
-use crate::support::{Place, Ran, bulla, copy, exit};
+use crate::support::{Place, Ran, arguments, bulla, bulla_with, copy, exit};
 use bulla::{Entry, Log, Options};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -137,6 +137,18 @@ fn a_copy_of_a_mirror_takes_the_place_of_a_lost_directory() {
     }
     let all = place.run("export", &[]).exits(exit::DONE).out;
     assert_eq!(all.lines().count(), 7, "{all}");
+
+    // On a new host, from the mirror and a copy of the keys, which name the old one's paths.
+    place.run("mirror", &[&mirror, "--once"]).exits(exit::DONE);
+    fs::remove_dir_all(place.audit()).unwrap();
+    fs::remove_dir_all(&backup).unwrap();
+    copy(Path::new(&mirror), &place.audit());
+    let ran = place.append(&[], b"").exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("`unset backup_paths`, where none is"), "{ran:?}");
+    place.run("config", &["unset", "backup_paths"]).exits(exit::DONE);
+    append("ada");
+    place.run("verify", &[]).exits(exit::DONE);
+    assert_eq!(place.run("export", &[]).exits(exit::DONE).out.lines().count(), 8);
 }
 
 #[test]
@@ -158,7 +170,8 @@ fn nobody_is_answered_from_a_part_of_the_paths() {
         assert!(ran.out.is_empty(), "{command}: {ran:?}");
     }
     let told = place.run("info", &[]).exits(exit::DONE);
-    assert!(told.out.contains("missing     ") && told.out.contains("/backup"), "{told:?}");
+    let line = told.out.lines().find(|line| line.starts_with("path ") && line.contains("/backup")).unwrap();
+    assert!(line.contains("kept, and is MISSING: ") && line.contains("it may hold more"), "{line}");
     let found = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
     assert_eq!(found["findings"][0]["kind"], "path-missing");
     // By its new name it is there.
@@ -214,5 +227,51 @@ fn nothing_is_written_into_a_path_of_the_log() {
     assert!(!Path::new(&inside).exists() && !Path::new(&socket).exists() && !Path::new(&named).exists());
     place.run("export", &["-o", &text(place.path("out"))]).exits(exit::DONE);
     let told = place.run("info", &[]).exits(exit::DONE).out;
-    assert!(told.contains(&format!("\npath        {}\n", backup.display())), "{told}");
+    for (path, state) in [(place.audit(), "in use"), (backup, "kept")] {
+        let begins = format!("path        {}  ", path.display());
+        let line = told.lines().find(|line| line.starts_with(&begins)).unwrap_or_else(|| panic!("{told}"));
+        assert!(line.ends_with(&format!("  {state}")), "{line}");
+    }
+}
+
+/// The drill for a log's own directory that is lost for good, and found: each step is named by what was tried before it.
+#[test]
+fn whoever_goes_on_under_another_name_is_told_how_and_how_to_go_back() {
+    let place = Place::new();
+    let text = |path: std::path::PathBuf| path.into_os_string().into_string().unwrap();
+    let (audit, keys, backup) = (text(place.audit()), text(place.keys("")), text(place.path("backup")));
+    let keys = keys.trim_end_matches('/').to_owned();
+    place.run("config", &["set", "backup_paths", &backup]).exits(exit::DONE);
+    let log = Log::open(&audit, Options::default()).unwrap();
+    let mut producer = log.producer().unwrap();
+    let append = |producer: &mut bulla::Producer| {
+        producer.append(&Entry::new("read", "1")).unwrap();
+        producer.flush().unwrap().checkpointed().unwrap();
+    };
+    append(&mut producer);
+    fs::rename(&audit, place.path("gone")).unwrap();
+    append(&mut producer);
+    drop(producer);
+    log.close().unwrap();
+
+    let line = b"{\"operation\":\"read\"}\n";
+    let append = |directory: &str| bulla_with(arguments!["append", directory, "--keys", &keys], line);
+    let unset = format!("bulla config {backup} --keys {keys} unset backup_paths");
+    let ran = append(&backup).exits(exit::REFUSED);
+    assert!(ran.err.contains(&unset) && !ran.err.contains("each a directory of its own"), "{ran:?}");
+    let ran = bulla(unset.split(' ').skip(1)).exits(exit::DONE);
+    assert!(ran.out.contains(&audit) && ran.out.contains("counts as LOST"), "{ran:?}");
+    append(&backup).exits(exit::DONE);
+
+    // It is found, and is no backup path.
+    fs::rename(place.path("gone"), &audit).unwrap();
+    let named = bulla(arguments!["config", &backup, "--keys", &keys, "set", "backup_paths", &audit]);
+    let named = named.exits(exit::REFUSED);
+    let way = format!("bulla config {audit} --keys {keys} set backup_paths");
+    assert!(named.err.contains(&way) && named.err.contains("name it as DIR again"), "{named:?}");
+    let ran = place.run("config", &["set", "backup_paths", &backup, "--json"]).exits(exit::DONE);
+    assert_eq!(changed(&ran), [(audit.clone(), "found".to_owned())]);
+    place.append(&[], line).exits(exit::DONE);
+    let verified = place.run("verify", &["--json"]).exits(exit::DONE).json();
+    assert_eq!(verified["entries"], 4);
 }

@@ -1,6 +1,6 @@
 //! Making backup paths, and letting go of them.
 
-use crate::format::config::LogConfig;
+use crate::format::config::{self, LogConfig};
 use crate::format::files;
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::segment;
@@ -75,6 +75,7 @@ pub(super) fn make(
     for path in after {
         let store = open_path(path, environment);
         let id = id_at(&*store, path, config.id)?;
+        refuse_own_directory((path, &*store), id, (log, keys), config.id)?;
         named.push(Named { path, store, id });
     }
     let own = path::read(log, config.id)
@@ -157,6 +158,30 @@ fn refuse_in_place_of(remembered: &[KnownPath], own: PathId, named: &[Named<'_>]
         }
     }
     Ok(())
+}
+
+/// Refuses a directory with the log in it that is no backup path: its own one, which was lost and is found, most often.
+fn refuse_own_directory(
+    (path, store): (&Path, &dyn Store),
+    id: Option<PathId>,
+    (log, keys): (&dyn Store, &dyn Store),
+    of: LogId,
+) -> Result<()> {
+    let has_log = || config::load_of_log(store).is_ok_and(|(found, _)| found.id == of);
+    if id.is_some() || !has_log() {
+        return Ok(());
+    }
+    let (own, keys) = (log.describe(""), keys.describe(""));
+    let shown = path.display();
+    Err(refused(
+        path,
+        &format!(
+            "has this log in it and no file `{}`, so it is the log's own directory, or a copy of the log. Where it is the directory that \
+             was lost and is found, name it as DIR again, and {own} as a backup path: `bulla config {shown} --keys {keys} set \
+             backup_paths PATHS`, with {own} and the others that are left",
+            files::PATH
+        ),
+    ))
 }
 
 /// What the key directory takes for lost, and for found, that it did not before.

@@ -115,6 +115,17 @@ impl LogPaths {
         named.chain(lost).collect()
     }
 
+    /// How many paths do not work, of a log that is written.
+    pub(super) fn count_failing(&self) -> usize {
+        let state = self.state();
+        if state.waiting {
+            return state.paths.len();
+        }
+        let fails = |path: &OnePath| path.absent.is_some() || path.lock.is_none() || path.lacking.is_some();
+        let others = state.paths.iter().enumerate().filter(|(index, _)| *index != state.current);
+        others.filter(|(_, path)| fails(path)).count()
+    }
+
     /// That the paths that somebody named by hand are there: all but the first so many, which are the log's own directory and those that
     /// the key directory names.
     pub(super) fn require(&self, of_keys: usize) -> Result<()> {

@@ -210,7 +210,11 @@ impl Paths for LogPaths {
             let taken = match self.take(index) {
                 Ok(taken) => taken,
                 Err(error) => {
-                    let place = self.state().paths[index].store.describe("");
+                    let place = {
+                        let path = &mut self.change().paths[index];
+                        path.lacking.get_or_insert_with(Lacking::at_once);
+                        path.store.describe("")
+                    };
                     self.tell(index, format!("{place} does not take the log: {error}"));
                     continue;
                 }
@@ -387,6 +391,10 @@ impl Paths for LogPaths {
         }
     }
 
+    fn failing(&self) -> usize {
+        self.count_failing()
+    }
+
     fn take_switches(&self) -> Vec<Switch> {
         std::mem::take(&mut self.change().switches)
     }
@@ -450,7 +458,9 @@ impl Paths for LogPaths {
                     "go on under the name of another path: `bulla config PATH --keys KEYS set backup_paths PATHS` names the others that \
                      are left (`unset backup_paths`, where none is)"
                 }
-                false => "`bulla config DIR set backup_paths PATHS` names those that are left",
+                false => {
+                    "`bulla config DIR set backup_paths PATHS` names those that are left (`unset backup_paths`, where none is)"
+                }
             };
             return Err(Error::unavailable(format!(
                 "{place} is a path of the log, and is missing: {reason}. Without it a shorter log could be gone on with: bring it, or \

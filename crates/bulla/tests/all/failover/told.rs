@@ -1,6 +1,7 @@
 //! What is told of paths that are missing or lost, and of what lay there.
 
 use super::world::World;
+use bulla::store::{PathStanding, PathState};
 use bulla::{Finding, FindingKind};
 use bulla_testkit::fault::Fault;
 
@@ -63,4 +64,49 @@ fn a_segment_that_was_cut_is_named_as_long_as_all_paths_are_there() {
         assert_eq!(finding.segment, Some(name.trim_start_matches("segments/").to_owned()), "{finding}");
         assert!(finding.detail.contains("the segment lies in backup"), "{finding}");
     }
+}
+
+fn standings(world: &World) -> Vec<(String, PathStanding, bool)> {
+    let of = |path: PathState| (path.place, path.standing, path.missing.is_some());
+    bulla::info_of(world.log()).unwrap().paths.into_iter().map(of).collect()
+}
+
+#[test]
+fn how_each_path_stands_is_told() {
+    use PathStanding::{InUse, Kept, Left, Lost};
+    let of = |place: &str, standing, missing| (place.to_owned(), standing, missing);
+    let world = World::new(&["/backup", "/other"]);
+    let never = [of("audit", InUse, false), of("backup", Kept, false), of("other", Kept, false)];
+    assert_eq!(standings(&world), never);
+    let log = world.open();
+    assert_eq!(log.telemetry().failing_paths, 0);
+    world.append_each(&log, 0..4);
+    log.flush().unwrap();
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_each(&log, 4..8);
+    log.flush().unwrap();
+    assert_eq!(log.telemetry().failing_paths, 1);
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append_each(&log, 8..12);
+    log.flush().unwrap();
+    assert_eq!((log.telemetry().failing_paths, log.telemetry().failovers.count), (2, 2));
+    log.close().unwrap();
+    world.machine.heal();
+    let moved = [of("audit", Left, false), of("backup", Left, false), of("other", InUse, false)];
+    assert_eq!(standings(&world), moved);
+
+    world.destroy("backup");
+    assert_eq!(standings(&world)[1], of("backup", Left, true));
+    let log = world.open();
+    assert_eq!(log.telemetry().failing_paths, 1);
+    log.close().unwrap();
+    world.configure(&["/other"]).unwrap();
+    assert_eq!(standings(&world)[2], of("backup", Lost, false));
+    let log = world.open();
+    assert_eq!(log.telemetry().failing_paths, 0);
+    log.close().unwrap();
+    // Of a log that has one path there is nothing to tell.
+    let world = World::new(&[]);
+    assert_eq!(standings(&world), []);
+    assert_eq!(world.open().telemetry().failing_paths, 0);
 }
