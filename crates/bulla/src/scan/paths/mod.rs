@@ -11,6 +11,8 @@
 //! - no path is opened that neither the key directory nor whoever reads has named, and none that does not say of itself that it is
 //!   one of this log;
 //! - a writer takes a path only with its lock, where it is in its place, and where nothing that lies there contradicts the log;
+//! - until a writer has found where the log ends nothing is passed over that a path does not give back: frames that are there and were not
+//!   seen would have their numbers given once more;
 //! - what the key directory notes of paths that were left is so: see [`crate::keys::paths`].
 
 mod looking;
@@ -65,6 +67,8 @@ struct State {
     turn: u64,
     /// Whether the log is locked for a writer.
     writing: bool,
+    /// Whether that writer has found where the log ends: until then every path has to give back what it has.
+    recovered: bool,
     /// What the key directory remembers.
     known: Vec<KnownPath>,
     switches: Vec<Switch>,
@@ -167,6 +171,7 @@ pub fn join_paths(
         current: 0,
         turn: 0,
         writing: false,
+        recovered: false,
         known,
         switches: Vec::new(),
         pending: None,

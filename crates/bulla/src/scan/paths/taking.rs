@@ -264,7 +264,9 @@ impl Paths for LogPaths {
     }
 
     fn opened(&self, frames: u64) {
-        self.change().paths.iter_mut().for_each(|path| path.frames = frames);
+        let mut state = self.change();
+        state.recovered = true;
+        state.paths.iter_mut().for_each(|path| path.frames = frames);
     }
 
     fn takes(&self, turn: u64, frames: u64) -> bool {
@@ -454,7 +456,8 @@ impl Paths for LogPaths {
                 )),
             });
         }
-        if let Some(why) = self.differing_segment_to_write() {
+        let differing = self.differing_segment_to_write();
+        if let Some(why) = differing.map_err(|error| Error::io("looking at the paths of the log", error))? {
             return Err(Error::tampered(format!(
                 "{why}; run `bulla verify`, and take away the one that does not belong there"
             )));
