@@ -16,6 +16,7 @@
 //! - what the key directory notes of paths that were left is so: see [`crate::keys::paths`].
 
 mod looking;
+mod refusing;
 mod spreading;
 mod store;
 mod taking;
@@ -156,6 +157,17 @@ pub fn join_paths(
     let of_keys = stores.len();
     add_places(&mut stores, also, environment);
     let Some((config, text)) = stores.iter().find_map(|store| configuration(&**store)) else {
+        // What cannot be read may be there all the same.
+        let unclear = stores.iter().find_map(|store| match NoPath::of(&store.open(config::FILE).err()?) {
+            NoPath::Unclear(why) => Some(Error::unavailable(format!(
+                "{}, a path of the log, cannot be looked at: {why}",
+                store.describe("")
+            ))),
+            NoPath::Other(_) => None,
+        });
+        if let Some(unclear) = unclear {
+            return Err(unclear);
+        }
         // Where segments are there, whoever asked for the log is told what is wrong with it.
         return match segment::list(&*log) {
             Ok((segments, _)) if segments.is_empty() => Err(Error::unavailable(format!(

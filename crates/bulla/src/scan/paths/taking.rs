@@ -3,7 +3,7 @@
 use super::looking::require_directories;
 use super::spreading::Lacking;
 use super::{Files, LogPaths, OnePath, State};
-use crate::format::path::{NoPath, PathId};
+use crate::format::path::PathId;
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
@@ -124,23 +124,6 @@ impl LogPaths {
         let Some(newest) = newest else { return Vec::new() };
         let unlike = |(place, head)| Some((place, self.compare(head, newest).err()?));
         heads.into_iter().filter_map(unlike).collect()
-    }
-
-    /// Says which paths are missing that the log goes on without.
-    fn tell_left_ones_that_are_missing(&self) {
-        let missing = {
-            let state = self.state();
-            let is_left = |path: &OnePath| {
-                state.known.iter().any(|known| Some(known.id) == path.id && known.fate == Fate::Left)
-            };
-            let of = |(index, path): (usize, &OnePath)| {
-                let why = path.absent.as_ref().filter(|_| is_left(path))?;
-                let place = path.store.describe("");
-                Some((index, format!("{place}, a path of the log that was left, is missing: {why}")))
-            };
-            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
-        };
-        missing.into_iter().for_each(|(index, what)| self.tell(index, what));
     }
 
     /// Gives a path the log's configuration, where it has another one, and the directories of a log.
@@ -418,36 +401,17 @@ impl Paths for LogPaths {
     }
 
     fn require_clear(&self) -> Result<()> {
-        let state = self.state();
-        let unclear = |path: &OnePath| match &path.absent {
-            Some(NoPath::Unclear(why)) if !state.writing => Some(Error::unavailable(format!(
-                "{}, a path of the log, cannot be looked at: {why}",
-                path.store.describe("")
-            ))),
-            _ => None,
-        };
-        state.paths.iter().find_map(unclear).map_or(Ok(()), Err)
+        match self.state().writing {
+            true => Ok(()),
+            false => self.require_looked_at(|_| true),
+        }
     }
 
     fn require_all(&self) -> Result<()> {
         // Who was at work meanwhile has left it otherwise.
         self.look();
         self.require_told_apart()?;
-        if let Some(MissingPath { place, reason, .. }) =
-            self.missing().into_iter().find(|missing| !missing.left)
-        {
-            let way_out = match place == self.first.describe("") {
-                true => {
-                    "go on under the name of another path: `bulla config PATH --keys KEYS set backup_paths PATHS` names the others that \
-                     are left (`unset backup_paths`, where none is)"
-                }
-                false => "`bulla config DIR set backup_paths PATHS` names those that are left",
-            };
-            return Err(Error::unavailable(format!(
-                "{place} is a path of the log, and is missing: {reason}. Without it a shorter log could be gone on with: bring it, or \
-                 mount it; where it is lost for good, {way_out}"
-            )));
-        }
+        self.require_there()?;
         if let Some((place, why)) = self.unlike().into_iter().next() {
             return Err(match why {
                 Unlike::Unclear(_) => Error::unavailable(format!("{place}, a path of the log: {why}")),

@@ -129,6 +129,9 @@ fn a_path_that_cannot_be_looked_at_is_not_missing() {
         assert!(error.to_string().contains("backup"), "{name}: {error}");
         let error = world.try_open().err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{name}: {error}");
+        let said = error.to_string();
+        assert!(said.contains("backup, a path of the log, cannot be looked at"), "{name}: {said}");
+        assert!(!said.contains("missing") && !said.contains("lost for good"), "{name}: {said}");
         *broken.name.lock().unwrap() = None;
         world.check(310);
     }
@@ -157,6 +160,34 @@ fn a_path_that_cannot_be_read_is_not_refused_as_none_when_it_is_named() {
     assert!(error.to_string().contains("/backup, a backup path, cannot be looked at"), "{error}");
     *broken.name.lock().unwrap() = None;
     world.set("backup_paths", "/backup,/third");
+}
+
+/// Nobody can tell of the log's own directory that it is none where what would tell cannot be read; whether another path has the
+/// configuration or not.
+#[test]
+fn the_first_directory_that_cannot_be_looked_at_is_not_missing() {
+    for was_used in [false, true] {
+        let world = World::new(&["/backup"]);
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 0..4);
+        if was_used {
+            world.machine.fail_below("audit", Fault::NoSpace);
+            world.append_stepped(&log, 4..8);
+            world.machine.heal();
+            world.machine.fail_below("backup", Fault::SyncFails);
+            world.append_stepped(&log, 8..12);
+        }
+        log.close().unwrap();
+        world.machine.heal();
+        let broken = Broken::default();
+        *broken.name.lock().unwrap() = Some("bulla.toml");
+        broken.lists.lock().unwrap().fail = 0..1000;
+        let first = Unreadable { store: world.machine.store("audit"), broken };
+        let error = world.open_stepped_in(Arc::new(first)).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains("audit, a path of the log, cannot be looked at"), "{error}");
+        world.check(if was_used { 12 } else { 4 });
+    }
 }
 
 /// A log that went on on its second path, and was killed there with frames that nobody had signed.
