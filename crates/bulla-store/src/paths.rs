@@ -35,7 +35,8 @@ pub trait Paths: Debug {
     /// The path on which a file lies, by itself; `None` where no path has it.
     fn holding(&self, path: &str) -> Option<Arc<dyn Store>>;
 
-    /// Says how many frames were found when the log was opened for writing, on whichever paths.
+    /// Says how many frames were found when the log was opened for writing, on whichever paths. Until then, what a path does not give back
+    /// is an error, whichever path it is.
     fn opened(&self, frames: u64);
 
     /// Says that frames are about to be written on the path of this turn, and how many the log has with them. False where another one has

@@ -462,6 +462,7 @@ impl Verify {
             let asked = given.trust.policy.as_ref().is_some_and(|policy| policy.asks_for_witnesses());
             report.witnessed = Some(WitnessReport::of(witnessed, asked));
         }
+        report.anchored = snapshot.anchored;
         let (numbers, unread) = scan.take_erased();
         let erased = Erased { numbers, frames: 0..checkpoint.size, unread };
         report.erased = report.erased.filter(|_| !config.erasure || erased.unread.is_none());

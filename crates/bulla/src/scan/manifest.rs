@@ -9,7 +9,8 @@
 //! one of its frames does, or whose successor is gone, lacks all frames from there on to the next segment: [`Frames::locate`].
 //!
 //! **Invariant:** there is no manifest of a log whose `[log]` is not the one that its last epoch was begun with, or one that an
-//! event since then allows. Whoever reads a log has a manifest of it, so nobody answers by an edited configuration.
+//! event since then allows. Whoever reads a log has a manifest of it, so nobody answers by an edited configuration. The one that opening
+//! a log has before it begins an epoch ([`Manifest::load_to_open`]) is the exception: recovery has compared `[log]` by then.
 
 use crate::format::config::{self, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
@@ -57,6 +58,21 @@ impl Manifest {
     /// `Tampered` where a bundle is missing or damaged, the bundles do not have the root that is signed, what the last
     /// epoch and the events since then say cannot be read, or `[log]` is not what they say.
     pub(crate) fn load(snapshot: Snapshot) -> Result<Self> {
+        let (manifest, last) = Self::load_list(snapshot)?;
+        Self::compared(manifest, last)
+    }
+
+    /// The same for whoever opens a log to write, and has compared `[log]`: it needs no frame, and the last ones may lie on a path that
+    /// is lost.
+    ///
+    /// # Errors
+    /// `Tampered` where a bundle is missing or damaged, or the bundles do not have the root that is signed.
+    pub(crate) fn load_to_open(snapshot: Snapshot) -> Result<Self> {
+        Ok(Self::load_list(snapshot)?.0)
+    }
+
+    /// The list, and its last commitment.
+    fn load_list(snapshot: Snapshot) -> Result<(Self, Option<stored_tree::Encoded>)> {
         let (store, checkpoint) = (&*snapshot.store, &snapshot.checkpoint);
         let (mut nodes, mut last) = (Vec::new(), None);
         for index in 0..checkpoint.size.div_ceil(BUNDLE) {
@@ -70,10 +86,10 @@ impl Manifest {
                 store.describe("tile/entries")
             )));
         }
-        Self::compared(Manifest { snapshot, nodes, latest: None }, last)
+        Ok((Manifest { snapshot, nodes, latest: None }, last))
     }
 
-    /// The same for whoever looks at the last frames alone: the nodes are taken from the tiles that have them, if those come
+    /// The same as [`Manifest::load`] for whoever looks at the last frames alone: the nodes are taken from the tiles that have them, if those come
     /// to the root that is signed.
     ///
     /// # Errors
@@ -332,6 +348,18 @@ impl<'a> Frames<'a> {
     /// # Errors
     /// `Tampered` where none has, told as verification tells of it; `Unavailable` where it cannot be opened.
     pub(crate) fn locate(&mut self, placed: Placed) -> Result<Located> {
+        let (located, length) = self.find(&placed)?;
+        match located {
+            Some(located) => Ok(located),
+            None => Err(self.missing(&placed, length)?),
+        }
+    }
+
+    /// The same; `None` where none has it. With it comes how long the segment is in which it should be.
+    ///
+    /// # Errors
+    /// As [`Cursor::open`].
+    pub(crate) fn find(&mut self, placed: &Placed) -> Result<(Option<Located>, u64)> {
         let opened = self.open.take().filter(|open| Some(open.name) == placed.segment);
         let store = &*self.manifest.snapshot.store;
         let open = match (opened, placed.segment) {
@@ -340,10 +368,9 @@ impl<'a> Frames<'a> {
             (None, None) => None,
         };
         let length = open.as_ref().map_or(0, |open| open.length);
-        let Some(open) = open.filter(|_| placed.end() <= length) else {
-            return Err(self.missing(&placed, length)?);
-        };
-        Ok(self.open.insert(open).locate(placed.commitment, placed.offset))
+        let open = open.filter(|_| placed.end() <= length);
+        let locate = |open| self.open.insert(open).locate(placed.commitment.clone(), placed.offset);
+        Ok((open.map(locate), length))
     }
 
     /// That a segment of `length` bytes has not got a frame, nor those after it.

@@ -83,15 +83,15 @@ pub(super) fn make(
     let own = own.unwrap_or(PathId::first_of(config.id));
     let remembered = known::load(keys)?;
     refuse_in_place_of(&remembered, own, &named)?;
-    let (mut made, mut changes) = (Vec::<(PathId, &Path)>::new(), Vec::new());
-    for Named { path, store, id } in &named {
-        let id_now = make_path(&**store, path, config.id, environment)?;
-        if made.iter().any(|(other, _)| *other == id_now) {
+    let (mut made, mut changes) = (Vec::<Made<'_>>::new(), Vec::new());
+    for Named { path, store, .. } in &named {
+        let (id, is_new) = make_path(&**store, path, config.id, environment)?;
+        if made.iter().any(|other| other.id == id) {
             return Err(refused(path, "is named twice"));
         }
-        made.push((id_now, path));
-        if id.is_none() {
-            changes.push(PathChange::new(path.display(), id_now, PathOutcome::Made));
+        made.push(Made { id, path, is_new });
+        if is_new {
+            changes.push(PathChange::new(path.display(), id, PathOutcome::Made));
         }
     }
     tell_shared_disks(log, &named, environment);
@@ -191,27 +191,41 @@ fn differences<'a>(before: &'a [KnownPath], after: &'a [KnownPath]) -> impl Iter
     after.iter().filter_map(move |known| {
         let outcome = match (was_lost(known.id), known.fate) {
             (Some(false), Fate::Lost) => PathOutcome::Lost,
-            (None | Some(true), Fate::Kept | Fate::Left) => PathOutcome::Found,
+            (None | Some(true), Fate::Kept | Fate::Left | Fate::Spare) => PathOutcome::Found,
             _ => return None,
         };
         Some(PathChange::new(&known.place, known.id, outcome))
     })
 }
 
+/// A backup path that is named.
+struct Made<'a> {
+    id: PathId,
+    path: &'a Path,
+    /// Whether it was none before.
+    is_new: bool,
+}
+
 /// What the key directory is to remember of a log whose own directory is the path `own`, and whose others are `made`.
 fn known_from_now_on(
     remembered: &[KnownPath],
     own: PathId,
-    made: &[(PathId, &Path)],
+    made: &[Made<'_>],
     let_go: &[PathId],
 ) -> Vec<KnownPath> {
-    let of = |(id, path): &(PathId, &Path)| {
-        let is_left = |known: &KnownPath| known.id == *id && known.fate == Fate::Left;
-        let fate = if remembered.iter().any(is_left) { Fate::Left } else { Fate::Kept };
-        KnownPath { id: *id, fate, place: path.display().to_string() }
+    let of = |&Made { id, path, is_new }: &Made<'_>| {
+        let before = remembered.iter().find(|known| known.id == id).map(|known| known.fate);
+        let fate = match before {
+            Some(fate @ (Fate::Left | Fate::Spare)) => fate,
+            None if is_new => Fate::Spare,
+            // What nothing is known of, and what was found again, may have been used.
+            None | Some(Fate::Kept | Fate::Lost) => Fate::Kept,
+        };
+        KnownPath { id, fate, place: path.display().to_string() }
     };
     let is_gone = |known: &&KnownPath| {
-        known.id != own && made.iter().all(|(id, _)| *id != known.id) && !let_go.contains(&known.id)
+        let is_named = known.id == own || made.iter().any(|made| made.id == known.id);
+        !is_named && known.fate != Fate::Spare && !let_go.contains(&known.id)
     };
     let mut lost = remembered.iter().filter(is_gone).collect::<Vec<_>>();
     // Those that were lost before come first, and are forgotten first.
@@ -221,7 +235,7 @@ fn known_from_now_on(
     let own = remembered.iter().filter(|known| known.id == own).map(|known| match known.fate {
         // It is there.
         Fate::Lost => KnownPath { fate: Fate::Kept, ..known.clone() },
-        Fate::Kept | Fate::Left => known.clone(),
+        Fate::Kept | Fate::Left | Fate::Spare => known.clone(),
     });
     let place = |id: PathId| remembered.iter().position(|known| known.id == id).unwrap_or(usize::MAX);
     let mut all = own.chain(made.iter().map(of)).collect::<Vec<_>>();
@@ -231,8 +245,14 @@ fn known_from_now_on(
     all
 }
 
-/// Makes a path of a directory that is empty, or not there, and gives its id; that of one which is made already.
-fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environment) -> Result<PathId> {
+/// Makes a path of a directory that is empty, or not there, and gives its id; that of one which is made already. Also, whether it was made
+/// now.
+fn make_path(
+    store: &dyn Store,
+    path: &Path,
+    log: LogId,
+    environment: &Environment,
+) -> Result<(PathId, bool)> {
     bulla_store::require_own(store)?;
     let failed = |what: &str| {
         let name = store.describe(what);
@@ -241,7 +261,7 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
     require_parent(store, path, environment)?;
     store.create_directory("").map_err(failed(""))?;
     if let Some(id) = id_at(store, path, log)? {
-        return Ok(id);
+        return Ok((id, false));
     }
     let items =
         store.list("").map_err(|error| Error::io(format!("listing {}", store.describe("")), error))?;
@@ -263,7 +283,7 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
     }
     let written = bulla_store::write_new(store, files::PATH, path::text(log, id).as_bytes());
     written.map_err(failed(files::PATH))?;
-    Ok(id)
+    Ok((id, true))
 }
 
 /// The id of the path in a directory; `None` where it is none, or not there.
@@ -331,9 +351,11 @@ mod tests {
         let id = |id: u8| PathId(LogId([id; 16]));
         let known = |of: u8, fate| KnownPath { id: id(of), fate, place: format!("/{of}") };
         let (own, place) = (known(0, Fate::Kept), Path::new("/disk"));
+        // One that was there before.
+        let made = |of: u8| Made { id: id(of), path: place, is_new: false };
         let mut remembered = vec![own.clone()];
         for disk in 1..=20 {
-            remembered = known_from_now_on(&remembered, own.id, &[(id(disk), place)], &[]);
+            remembered = known_from_now_on(&remembered, own.id, &[made(disk)], &[]);
             let lost = (1..disk).rev().take(known::MOST_LOST).collect::<Vec<_>>().into_iter().rev();
             let mut expected =
                 vec![own.clone(), KnownPath { place: "/disk".to_owned(), ..known(disk, Fate::Kept) }];
@@ -342,7 +364,7 @@ mod tests {
             assert_eq!(remembered, expected);
         }
         // One that was looked at before it was left out is not lost, and one that is found is none any more.
-        let left = known_from_now_on(&remembered, own.id, &[(id(19), place)], &[id(20)]);
+        let left = known_from_now_on(&remembered, own.id, &[made(19)], &[id(20)]);
         assert!(left.iter().all(|known| known.id != id(20)));
         assert_eq!(
             left.iter().filter(|known| known.id == id(19)).map(|known| known.fate).collect::<Vec<_>>(),
@@ -352,9 +374,28 @@ mod tests {
         let moved = known_from_now_on(&remembered, id(20), &[], &[]);
         assert!(moved.contains(&known(0, Fate::Lost)) && moved[0].id == id(20), "{moved:?}");
         // Under its own name again it is not.
-        let back = known_from_now_on(&moved, id(0), &[(id(20), place)], &[]);
+        let back = known_from_now_on(&moved, id(0), &[made(20)], &[]);
         assert!(back.contains(&known(0, Fate::Kept)), "{back:?}");
         let found = differences(&moved, &back).collect::<Vec<_>>();
         assert_eq!(found, [PathChange::new("/0", id(0), PathOutcome::Found)]);
+    }
+
+    /// With it no frame can have gone, so that a hole in the log has another reason.
+    #[test]
+    fn a_path_that_was_never_used_is_not_lost_with_anything() {
+        let id = |id: u8| PathId(LogId([id; 16]));
+        let places = [PathBuf::from("/used"), PathBuf::from("/spare")];
+        let made = |at: usize| Made { id: id(at as u8 + 1), path: &places[at], is_new: true };
+        let mut remembered = known_from_now_on(&[], id(0), &[made(0), made(1)], &[]);
+        assert!(remembered.iter().all(|known| known.fate == Fate::Spare), "{remembered:?}");
+        // Named once more each is what it was.
+        let named = |at: usize| Made { is_new: false, ..made(at) };
+        assert_eq!(known_from_now_on(&remembered, id(0), &[named(0), named(1)], &[]), remembered);
+        remembered[0].fate = Fate::Kept;
+        let left = known_from_now_on(&remembered, id(0), &[], &[]);
+        let lost = KnownPath { fate: Fate::Lost, ..remembered[0].clone() };
+        assert_eq!(left, [lost]);
+        // One that is there and of which nothing is known may have been used.
+        assert_eq!(known_from_now_on(&left, id(0), &[named(1)], &[])[0].fate, Fate::Kept);
     }
 }

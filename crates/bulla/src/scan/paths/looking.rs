@@ -15,8 +15,7 @@ impl LogPaths {
         if let Some(id) = path::read(store, self.log)? {
             return Ok(id);
         }
-        let is_first = || store.open(config::FILE).is_ok() || store.list(files::DIRECTORIES[0]).is_ok();
-        if index == 0 && is_first() {
+        if index == 0 && is_first(store)? {
             return Ok(PathId::first_of(self.log));
         }
         let no_file = format!("it has no file `{}`", files::PATH);
@@ -100,7 +99,7 @@ impl LogPaths {
                 _ if index == state.current => PathStanding::InUse,
                 Some(Fate::Left) => PathStanding::Left,
                 // Named, it is none that is lost.
-                Some(Fate::Kept | Fate::Lost) | None => PathStanding::Kept,
+                Some(Fate::Kept | Fate::Spare | Fate::Lost) | None => PathStanding::Kept,
             },
             missing: path.absent.as_ref().map(ToString::to_string),
         });
@@ -166,6 +165,23 @@ impl LogPaths {
                 missing.place, missing.reason
             )))
         })
+    }
+}
+
+/// Whether a directory has what a log's own directory has at least one of.
+///
+/// # Errors
+/// Where that cannot be told.
+fn is_first(store: &dyn Store) -> Result<bool, NoPath> {
+    let (config, segments) =
+        (store.open(config::FILE).map(drop), store.list(files::DIRECTORIES[0]).map(drop));
+    let unclear = |looked: &io::Result<()>| {
+        let error = looked.as_ref().err().map(NoPath::of);
+        error.filter(|error| matches!(error, NoPath::Unclear(_)))
+    };
+    match config.is_ok() || segments.is_ok() {
+        true => Ok(true),
+        false => unclear(&config).or_else(|| unclear(&segments)).map_or(Ok(false), Err),
     }
 }
 

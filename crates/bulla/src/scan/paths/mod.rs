@@ -11,9 +11,12 @@
 //! - no path is opened that neither the key directory nor whoever reads has named, and none that does not say of itself that it is
 //!   one of this log;
 //! - a writer takes a path only with its lock, where it is in its place, and where nothing that lies there contradicts the log;
+//! - until a writer has found where the log ends nothing is passed over that a path does not give back: frames that are there and were not
+//!   seen would have their numbers given once more;
 //! - what the key directory notes of paths that were left is so: see [`crate::keys::paths`].
 
 mod looking;
+mod refusing;
 mod spreading;
 mod store;
 mod taking;
@@ -65,6 +68,8 @@ struct State {
     turn: u64,
     /// Whether the log is locked for a writer.
     writing: bool,
+    /// Whether that writer has found where the log ends: until then every path has to give back what it has.
+    recovered: bool,
     /// What the key directory remembers.
     known: Vec<KnownPath>,
     switches: Vec<Switch>,
@@ -152,6 +157,17 @@ pub fn join_paths(
     let of_keys = stores.len();
     add_places(&mut stores, also, environment);
     let Some((config, text)) = stores.iter().find_map(|store| configuration(&**store)) else {
+        // What cannot be read may be there all the same.
+        let unclear = stores.iter().find_map(|store| match NoPath::of(&store.open(config::FILE).err()?) {
+            NoPath::Unclear(why) => Some(Error::unavailable(format!(
+                "{}, a path of the log, cannot be looked at: {why}",
+                store.describe("")
+            ))),
+            NoPath::Other(_) => None,
+        });
+        if let Some(unclear) = unclear {
+            return Err(unclear);
+        }
         // Where segments are there, whoever asked for the log is told what is wrong with it.
         return match segment::list(&*log) {
             Ok((segments, _)) if segments.is_empty() => Err(Error::unavailable(format!(
@@ -167,6 +183,7 @@ pub fn join_paths(
         current: 0,
         turn: 0,
         writing: false,
+        recovered: false,
         known,
         switches: Vec::new(),
         pending: None,

@@ -12,12 +12,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 impl LogPaths {
     /// What the first path gives that has it. What one that has failed does not give back is looked for elsewhere; what another does
-    /// not give back is an error, since what lies elsewhere may be older.
+    /// not give back is an error, since what lies elsewhere may be older. So it is of any path until the log is recovered.
     fn first<T>(&self, path: &str, open: impl Fn(&dyn Store) -> io::Result<T>) -> io::Result<T> {
-        let mut missing = None;
+        let (mut missing, recovers) = (None, self.recovers());
         for (store, failed) in self.readable_for(path) {
             match open(&*store) {
-                Err(error) if failed || is_not_there(&error) => {
+                Err(error) if failed && !recovers || is_not_there(&error) => {
                     // That one failed tells more than that the others have it not.
                     if missing.is_none() || error.kind() != io::ErrorKind::NotFound {
                         missing = Some(error);
@@ -29,12 +29,21 @@ impl LogPaths {
         Err(missing.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
-    /// Has a path that is not in use count as failed, of a log that is written, where it does not list what it has. False of any other.
+    /// Whether a writer has the log and has not found yet where it ends.
+    fn recovers(&self) -> bool {
+        let state = self.state();
+        state.writing && !state.recovered
+    }
+
+    /// Has a path that is not in use count as failed, of a log that is written, where it does not list what it has. False of any other, and
+    /// until the log is recovered.
     fn is_left_out(&self, store: &Arc<dyn Store>, directory: &str, error: &io::Error) -> bool {
         let mut state = self.change();
-        let State { paths, current, writing, .. } = &mut *state;
+        let State { paths, current, writing, recovered, .. } = &mut *state;
         let found = paths.iter().position(|path| Arc::ptr_eq(&path.store, store));
-        let Some(index) = found.filter(|index| *writing && index != current) else { return false };
+        let Some(index) = found.filter(|index| *writing && *recovered && index != current) else {
+            return false;
+        };
         paths[index].failed = true;
         drop(state);
         self.tell(index, format!("{} is left out: listing it: {error}", store.describe(directory)));
@@ -131,17 +140,22 @@ impl Store for LogPaths {
 
     fn list(&self, directory: &str) -> io::Result<Vec<Item>> {
         let (mut items, mut found, mut missing) = (BTreeSet::new(), false, None);
+        let recovers = self.recovers();
         for (store, failed) in self.readable() {
             match store.list(directory) {
                 Ok(listed) => (found, _) = (true, items.extend(listed)),
                 Err(error)
-                    if failed
+                    if failed && !recovers
                         || error.kind() == io::ErrorKind::NotFound
                         || self.is_left_out(&store, directory, &error) =>
                 {
                     missing = missing.or(Some(error))
                 }
-                Err(error) => return Err(error),
+                // Which of the paths it is nobody else can say.
+                Err(error) => {
+                    let why = format!("{} cannot be listed: {error}", store.describe(directory));
+                    return Err(io::Error::new(error.kind(), why));
+                }
             }
         }
         match missing {
@@ -209,7 +223,7 @@ impl Store for LogPaths {
         for (path, lock) in state.paths.iter_mut().zip(locks) {
             path.lock = lock;
         }
-        state.writing = true;
+        (state.writing, state.recovered) = (true, false);
         drop(state);
         Ok(Box::new(WritersLock(self.state.clone())))
     }

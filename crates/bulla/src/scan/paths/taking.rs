@@ -4,7 +4,7 @@ use super::looking::require_directories;
 use super::spreading::Lacking;
 use super::twins::name_of;
 use super::{Files, LogPaths, OnePath, State};
-use crate::format::path::{NoPath, PathId};
+use crate::format::path::PathId;
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
@@ -125,23 +125,6 @@ impl LogPaths {
         let Some(newest) = newest else { return Vec::new() };
         let unlike = |(place, head)| Some((place, self.compare(head, newest).err()?));
         heads.into_iter().filter_map(unlike).collect()
-    }
-
-    /// Says which paths are missing that the log goes on without.
-    fn tell_left_ones_that_are_missing(&self) {
-        let missing = {
-            let state = self.state();
-            let is_left = |path: &OnePath| {
-                state.known.iter().any(|known| Some(known.id) == path.id && known.fate == Fate::Left)
-            };
-            let of = |(index, path): (usize, &OnePath)| {
-                let why = path.absent.as_ref().filter(|_| is_left(path))?;
-                let place = path.store.describe("");
-                Some((index, format!("{place}, a path of the log that was left, is missing: {why}")))
-            };
-            state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
-        };
-        missing.into_iter().for_each(|(index, what)| self.tell(index, what));
     }
 
     /// Gives a path the log's configuration, where it has another one, and the directories of a log.
@@ -275,7 +258,9 @@ impl Paths for LogPaths {
     }
 
     fn opened(&self, frames: u64) {
-        self.change().paths.iter_mut().for_each(|path| path.frames = frames);
+        let mut state = self.change();
+        state.recovered = true;
+        state.paths.iter_mut().for_each(|path| path.frames = frames);
     }
 
     fn takes(&self, turn: u64, frames: u64) -> bool {
@@ -373,7 +358,8 @@ impl Paths for LogPaths {
         let state = self.state();
         let is_there =
             |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
-        state.known.iter().any(|known| !is_there(known.id))
+        // With one that was never used nothing is gone.
+        state.known.iter().any(|known| known.fate != Fate::Spare && !is_there(known.id))
     }
 
     fn has_published(&self) -> bool {
@@ -435,38 +421,17 @@ impl Paths for LogPaths {
     }
 
     fn require_clear(&self) -> Result<()> {
-        let state = self.state();
-        let unclear = |path: &OnePath| match &path.absent {
-            Some(NoPath::Unclear(why)) if !state.writing => Some(Error::unavailable(format!(
-                "{}, a path of the log, cannot be looked at: {why}",
-                path.store.describe("")
-            ))),
-            _ => None,
-        };
-        state.paths.iter().find_map(unclear).map_or(Ok(()), Err)
+        match self.state().writing {
+            true => Ok(()),
+            false => self.require_looked_at(|_| true),
+        }
     }
 
     fn require_all(&self) -> Result<()> {
         // Who was at work meanwhile has left it otherwise.
         self.look();
         self.require_told_apart()?;
-        if let Some(MissingPath { place, reason, .. }) =
-            self.missing().into_iter().find(|missing| !missing.left)
-        {
-            let way_out = match place == self.first.describe("") {
-                true => {
-                    "go on under the name of another path: `bulla config PATH --keys KEYS set backup_paths PATHS` names the others that \
-                     are left (`unset backup_paths`, where none is)"
-                }
-                false => {
-                    "`bulla config DIR set backup_paths PATHS` names those that are left (`unset backup_paths`, where none is)"
-                }
-            };
-            return Err(Error::unavailable(format!(
-                "{place} is a path of the log, and is missing: {reason}. Without it a shorter log could be gone on with: bring it, or \
-                 mount it; where it is lost for good, {way_out}"
-            )));
-        }
+        self.require_there()?;
         if let Some((place, why)) = self.unlike().into_iter().next() {
             return Err(match why {
                 Unlike::Unclear(_) => Error::unavailable(format!("{place}, a path of the log: {why}")),
@@ -475,7 +440,8 @@ impl Paths for LogPaths {
                 )),
             });
         }
-        if let Some(why) = self.differing_segment_to_write() {
+        let differing = self.differing_segment_to_write();
+        if let Some(why) = differing.map_err(|error| Error::io("looking at the paths of the log", error))? {
             return Err(Error::tampered(format!(
                 "{why}; run `bulla verify`, and take away the one that does not belong there"
             )));

@@ -204,17 +204,21 @@ impl LogPaths {
             let (one, other) = self.choose(&path, &twins).ok()?.differing?;
             Some(differ(&path, &twins[one], &twins[other]))
         };
-        self.named_twice().iter().filter_map(told).collect()
+        // A directory that is not listed is told of by whoever reads the segments.
+        self.named_twice().unwrap_or_default().iter().filter_map(told).collect()
     }
 
     /// The first segment of which the same is to be said to a writer, who reads what the checkpoint does not cover, and of the others only
     /// those that differ in length.
-    pub(super) fn differing_segment_to_write(&self) -> Option<String> {
+    ///
+    /// # Errors
+    /// Where a path does not list its segments.
+    pub(super) fn differing_segment_to_write(&self) -> io::Result<Option<String>> {
         let size = self.published_frames().unwrap_or(0);
-        let twice = self.named_twice();
+        let twice = self.named_twice()?;
         // What follows the checkpoint lies behind this.
         let read = twice.iter().map(|name| name.first).filter(|first| *first <= size).max().unwrap_or(0);
-        twice.into_iter().find_map(|name| {
+        Ok(twice.into_iter().find_map(|name| {
             let path = name.path();
             let twins = self.twins(&path).ok()?;
             let main = longest(&twins);
@@ -224,19 +228,25 @@ impl LogPaths {
             };
             let other = (0..twins.len()).filter(|other| *other != main).find(differs)?;
             Some(differ(&path, &twins[main], &twins[other]))
-        })
+        }))
     }
 
     /// The names of segments that several paths have, in order.
-    fn named_twice(&self) -> Vec<SegmentName> {
+    fn named_twice(&self) -> io::Result<Vec<SegmentName>> {
         let mut counts = BTreeMap::new();
         for (store, _) in self.readable() {
-            let items = store.list(segment::DIRECTORY).unwrap_or_default();
+            let items = match store.list(segment::DIRECTORY) {
+                Err(error) if is_not_there(&error) => Vec::new(),
+                listed => listed.map_err(|error| {
+                    let why = format!("{} cannot be listed: {error}", store.describe(segment::DIRECTORY));
+                    io::Error::new(error.kind(), why)
+                })?,
+            };
             for name in items.iter().filter_map(|item| SegmentName::parse(&item.name)) {
                 *counts.entry(name).or_insert(0) += 1;
             }
         }
-        counts.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name).collect()
+        Ok(counts.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name).collect())
     }
 }
 

@@ -30,14 +30,12 @@ use crate::scan::events::{each_event, hold_order, told_holds};
 use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
-use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
 use bulla_proof::note::SignedNote;
 use bulla_proof::order::{Order, order_digest};
-use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Result, Store};
-use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
+use bulla_vault::{Committed, Unconfirmed, Vault};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, Weak};
@@ -107,7 +105,7 @@ impl Engine {
         let Some(begun) = vault.unconfirmed()? else {
             return self.clear(vault, file, adopted, vaults);
         };
-        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let log = Manifest::load_to_open(Snapshot::of(self.log.clone())?)?;
         let course = course((&*self.keys, &self.config()), vault, (&begun, file), (&log, adopted))?;
         let Unconfirmed { numbers, erased, written } = begun;
         match course {
@@ -140,7 +138,7 @@ impl Engine {
         if file.is_none() {
             return Ok(Settled::default());
         }
-        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let log = Manifest::load_to_open(Snapshot::of(self.log.clone())?)?;
         let resumed = match leftover(&self.config(), vault, file, (&log, adopted), vaults)? {
             Leftover::IsTold => None,
             Leftover::Is(told) => Some(told),
@@ -278,24 +276,6 @@ impl Engine {
         let settled = self.settle(vault, (adopted, vaults), &mut self.erasing.lock())?;
         self.follow(vault, adopted).map_err(|error| after_resumed(settled.resumed.as_ref(), error))?;
         Ok(settled)
-    }
-
-    fn follow(&self, vault: &Vault, adopted: &[u64]) -> Result<()> {
-        let mut erased = adopted.to_vec();
-        let (follows, snapshot) = (vault.follows()?, Snapshot::of(self.log.clone())?);
-        let Checkpoint { size, root, .. } = snapshot.checkpoint;
-        if follows.size != size {
-            // What it followed of more than there is, may not be of this log.
-            let from = if follows.size < size { follows.size } else { 0 };
-            each_event(&Manifest::load(snapshot)?, from, |_, event| erased.extend(event.erases()))?;
-        }
-        for numbers in erased.chunks(MAX_ERASED) {
-            if let Some(erasure) = vault.begin_erasure_of(numbers)? {
-                vault.confirm(erasure.commit()?.destroy()?.numbers())?;
-            }
-        }
-        // Where it followed more, the next checkpoint says of what: with less than the seal state says, it would be older than the log.
-        if follows.size < size { vault.follow(TreeHead { size, root }) } else { Ok(()) }
     }
 
     /// Gives no data subject a number below `next` from now on. Returns the numbers that were left out, now or before.

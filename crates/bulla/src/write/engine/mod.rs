@@ -13,6 +13,7 @@ pub(crate) mod committing;
 mod directories;
 mod dropping;
 mod erasing;
+mod following;
 pub(crate) mod grouping;
 mod locks;
 mod paths;

@@ -107,7 +107,7 @@ pub(crate) fn followed_more(
     }
     let own = match edge.root_at(size) {
         Some(root) => root,
-        None => Manifest::load(Snapshot::of(log.clone())?)?.root_at(size)?,
+        None => Manifest::load_to_open(Snapshot::of(log.clone())?)?.root_at(size)?,
     };
     match own == root {
         true => Ok(false),

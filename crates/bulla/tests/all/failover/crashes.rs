@@ -34,15 +34,22 @@ fn live(world: &World, fault: Fault, acknowledged: &mut u64) -> bulla::Result<()
 
 #[test]
 fn a_crash_at_any_operation_of_a_switch_takes_nothing_that_was_acknowledged() {
-    for fault in [Fault::NoSpace, Fault::WriteTearsAndFails, Fault::SyncFails, Fault::NameFails] {
-        let world = World::new(&["/backup"]);
+    let faults = [
+        (Fault::NoSpace, true),
+        (Fault::NoSpace, false),
+        (Fault::WriteTearsAndFails, false),
+        (Fault::SyncFails, true),
+        (Fault::NameFails, false),
+    ];
+    for (fault, erasure) in faults {
+        let world = World::with_erasure(&["/backup"], erasure);
         let first = world.machine.operations();
         let mut all = 0;
         live(&world, fault, &mut all).unwrap();
         assert_eq!(all, 16);
         let last = world.machine.operations();
         for point in one_in(7, first..last) {
-            let world = World::new(&["/backup"]);
+            let world = World::with_erasure(&["/backup"], erasure);
             world.machine.stop_at(point);
             let mut acknowledged = 0;
             let outcome = live(&world, fault, &mut acknowledged);
@@ -54,13 +61,13 @@ fn a_crash_at_any_operation_of_a_switch_takes_nothing_that_was_acknowledged() {
             assert!(world.machine.stopped(), "{fault:?} at {point}: {outcome:?}");
             // A power cut, in one of the ways in which disks may keep what was not synced; and the death of the process alone.
             for after in [world.after_power_cut(point), world.killed()] {
-                let what = format!("{fault:?} at {point}, {acknowledged} acknowledged");
+                let what = format!("{fault:?}, erasure {erasure}, at {point}, {acknowledged} acknowledged");
                 let log = after.try_open().unwrap_or_else(|error| panic!("{what}: {error}"));
                 after.append(&log, 100..104);
                 log.close().unwrap();
                 after.check_contains((0..acknowledged).chain(100..104));
             }
         }
-        println!("swept: a switch, {fault:?}, {} crash points", last - first);
+        println!("swept: a switch, {fault:?}, erasure {erasure}, {} crash points", last - first);
     }
 }

@@ -1,6 +1,7 @@
 //! A machine with several disks, and a log that may lie on all of them.
 
 use crate::crash::world::OpenWrap;
+use crate::simulate::{KeyStore, copied, place};
 use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tempfile::TempDir;
 
 const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
 
@@ -19,6 +21,17 @@ pub(super) struct World {
     environment: Environment,
     /// The directory that is named as the log's.
     own: &'static str,
+    /// What the vault lies in, of a log with erasure.
+    vault: Option<TempDir>,
+}
+
+/// The key directory of a machine, whose vault lies in a real directory, where there is one.
+fn keys_of(machine: &Faults, vault: Option<&TempDir>) -> Arc<dyn Store> {
+    let files = machine.store("audit.keys");
+    match vault {
+        Some(place) => Arc::new(KeyStore::new(files, place.path())),
+        None => Arc::new(files),
+    }
 }
 
 /// An environment whose backup paths lie on this machine, below the paths' own names.
@@ -36,16 +49,26 @@ fn environment(machine: &Faults) -> Environment {
 impl World {
     /// A log with these backup paths.
     pub(super) fn new(paths: &[&str]) -> World {
-        Self::with_recipient(paths, RECIPIENT)
+        Self::made(paths, RECIPIENT, false)
     }
 
-    /// The same, that this age recipient can read.
+    /// The same, with erasure if `erasure`: then with a vault, which follows the log.
+    pub(super) fn with_erasure(paths: &[&str], erasure: bool) -> World {
+        Self::made(paths, RECIPIENT, erasure)
+    }
+
+    /// The same without erasure, that this age recipient can read.
     pub(super) fn with_recipient(paths: &[&str], recipient: &str) -> World {
+        Self::made(paths, recipient, false)
+    }
+
+    fn made(paths: &[&str], recipient: &str, erasure: bool) -> World {
         let machine = Faults::new();
         let environment = environment(&machine);
-        let init = Init::default().origin("example.com/audit").recipient(recipient).erasure(false);
-        init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
-        let world = World { machine, environment, own: "audit" };
+        let init = Init::default().origin("example.com/audit").recipient(recipient).erasure(erasure);
+        let vault = erasure.then(place);
+        init.create_in(&machine.store("audit"), &*keys_of(&machine, vault.as_ref()), &environment).unwrap();
+        let world = World { machine, environment, own: "audit", vault };
         if !paths.is_empty() {
             world.configure(paths).unwrap();
         }
@@ -54,8 +77,28 @@ impl World {
 
     /// The same after the death of the process.
     pub(super) fn killed(&self) -> World {
-        let machine = self.machine.kill();
-        World { environment: environment(&machine), machine, own: self.own }
+        self.on(self.machine.kill())
+    }
+
+    /// The same log on what is left of its machine. What the vault has committed is synced, so that a copy of its files is what is left of it.
+    fn on(&self, machine: Faults) -> World {
+        let vault = self.vault.as_ref().map(|place| copied(place.path()));
+        World { environment: environment(&machine), machine, own: self.own, vault }
+    }
+
+    /// A copy of the vault, which nobody has open.
+    pub(super) fn vault_copy(&self) -> TempDir {
+        copied(self.vault.as_ref().unwrap().path())
+    }
+
+    /// Puts a copy of the vault in its place.
+    pub(super) fn put_vault_back(&mut self, vault: TempDir) {
+        self.vault = Some(vault);
+    }
+
+    /// The store of the key directory.
+    fn keys(&self) -> Arc<dyn Store> {
+        keys_of(&self.machine, self.vault.as_ref())
     }
 
     /// The same log by the name of another of its paths.
@@ -108,7 +151,7 @@ impl World {
 
     pub(super) fn try_set(&self, name: &str, value: &str) -> bulla::Result<()> {
         let configure = Configure::default().set(name, value).unwrap();
-        let stores = (Arc::new(self.machine.store(self.own)), Arc::new(self.machine.store("audit.keys")));
+        let stores = (Arc::new(self.machine.store(self.own)), self.keys());
         configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
     }
 
@@ -130,14 +173,13 @@ impl World {
 
     pub(super) fn configure(&self, paths: &[&str]) -> bulla::Result<()> {
         let configure = Configure::default().set("backup_paths", &paths.join(",")).unwrap();
-        let stores = (Arc::new(self.machine.store(self.own)), Arc::new(self.machine.store("audit.keys")));
+        let stores = (Arc::new(self.machine.store(self.own)), self.keys());
         configure.apply_in(stores.0, stores.1, &self.environment).map(|_| ())
     }
 
     /// The same after a power cut.
     pub(super) fn after_power_cut(&self, seed: u64) -> World {
-        let machine = self.machine.crash(seed);
-        World { environment: environment(&machine), machine, own: self.own }
+        self.on(self.machine.crash(seed))
     }
 
     /// Opens the log without threads.
@@ -147,14 +189,14 @@ impl World {
 
     /// The same of a log whose paths are put together already.
     pub(super) fn open_stepped_in(&self, log: Arc<dyn Store>) -> bulla::Result<Log> {
-        let keys = Arc::new(self.machine.store("audit.keys"));
+        let keys = self.keys();
         let options =
             Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
         Log::open_stepped(log, keys, options, self.environment.clone())
     }
 
     pub(super) fn try_open(&self) -> bulla::Result<Log> {
-        let stores = (Arc::new(self.machine.store(self.own)), Arc::new(self.machine.store("audit.keys")));
+        let stores = (Arc::new(self.machine.store(self.own)), self.keys());
         let options =
             Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
         Log::open_stores(stores.0, stores.1, options, self.environment.clone())
@@ -236,7 +278,7 @@ impl World {
 
     /// The same, with this as its own directory.
     pub(super) fn join(&self, first: Arc<dyn Store>) -> Arc<dyn Store> {
-        let keys: Arc<dyn Store> = Arc::new(self.machine.store("audit.keys"));
+        let keys = self.keys();
         join_paths(first, Some(&keys), &[], &self.environment).unwrap()
     }
 

@@ -178,9 +178,15 @@ impl Random for SeededRandom {
 
 /// The key directory: its files are the machine's, its vault lies in a real directory.
 #[derive(Debug)]
-struct KeyStore {
+pub(crate) struct KeyStore {
     files: FaultStore,
     vault: FileSystem,
+}
+
+impl KeyStore {
+    pub(crate) fn new(files: FaultStore, vault: &Path) -> Self {
+        KeyStore { files, vault: FileSystem::new(vault) }
+    }
 }
 
 impl Store for KeyStore {
@@ -339,7 +345,7 @@ impl Host {
     pub(super) fn keys(&self) -> Arc<dyn Store> {
         let files = self.machine.store("audit.keys");
         match &self.vault {
-            Some(place) => self.watched(Arc::new(KeyStore { files, vault: FileSystem::new(place.path()) })),
+            Some(place) => self.watched(Arc::new(KeyStore::new(files, place.path()))),
             None => self.watched(Arc::new(files)),
         }
     }
@@ -471,14 +477,14 @@ impl Host {
 }
 
 /// A directory, in memory where the system has one for that: a vault syncs whatever it commits.
-fn place() -> TempDir {
+pub(crate) fn place() -> TempDir {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { tempfile::tempdir_in(memory).ok() } else { None };
     made.unwrap_or_else(|| tempfile::tempdir().unwrap())
 }
 
 /// A copy of a vault and its roots. The memory that processes share is none of what a crash leaves.
-fn copied(from: &Path) -> TempDir {
+pub(crate) fn copied(from: &Path) -> TempDir {
     let to = place();
     copy_into(from, to.path());
     let _ = std::fs::remove_file(to.path().join("vault/vault.db-shm"));

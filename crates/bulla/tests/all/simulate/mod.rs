@@ -23,6 +23,7 @@ mod witnesses;
 
 use crate::crash::for_each;
 use beside::Lives;
+pub(crate) use host::{KeyStore, copied, place};
 use life::{Life, Trace};
 use outcome::Outcome;
 use std::panic::{AssertUnwindSafe, catch_unwind};
