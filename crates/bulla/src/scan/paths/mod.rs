@@ -21,7 +21,7 @@ mod twins;
 
 use crate::format::config::signed::OwnKeys;
 use crate::format::config::{self, LogConfig};
-use crate::format::path::{NoPath, PathId};
+use crate::format::path::{self, NoPath, PathId};
 use crate::format::segment;
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::settings;
@@ -149,7 +149,7 @@ pub fn join_paths(
     }
     let mut stores = vec![log.clone()];
     add_places(&mut stores, &named, environment);
-    let of_keys = stores.len();
+    let mut of_keys = stores.len();
     add_places(&mut stores, also, environment);
     let Some((config, text)) = stores.iter().find_map(|store| configuration(&**store)) else {
         // Where segments are there, whoever asked for the log is told what is wrong with it.
@@ -162,6 +162,10 @@ pub fn join_paths(
             _ => Ok(log),
         };
     };
+    let doubled = doubled(&stores, &named, (&known, config.id), environment);
+    let doubles = doubled.len();
+    stores.splice(of_keys..of_keys, doubled);
+    of_keys += doubles;
     let state = State {
         paths: stores.into_iter().map(OnePath::new).collect(),
         current: 0,
@@ -200,6 +204,25 @@ fn add_places(stores: &mut Vec<Arc<dyn Store>>, places: &[PathBuf], environment:
             stores.push(store);
         }
     }
+}
+
+/// The places of the key directory that are another one's directory by now, as by a link, while the path that it remembers there is nowhere:
+/// that one is missing, and what it has with it.
+fn doubled(
+    stores: &[Arc<dyn Store>],
+    named: &[PathBuf],
+    (known, log): (&[KnownPath], LogId),
+    environment: &Environment,
+) -> Vec<Arc<dyn Store>> {
+    let is_there = |id: PathId| stores.iter().any(|store| path::read(&**store, log) == Ok(Some(id)));
+    let is_doubled = |store: &Arc<dyn Store>| {
+        let place = store.describe("");
+        let is_expected = |known: &KnownPath| known.fate != Fate::Lost && known.place == place;
+        stores.iter().all(|other| other.describe("") != place)
+            && stores.iter().any(|other| is_same_place(&**other, &**store))
+            && known.iter().any(|known| is_expected(known) && !is_there(known.id))
+    };
+    named.iter().map(|place| open_path(place, environment)).filter(is_doubled).collect()
 }
 
 /// Whether two stores are one directory: what lies in it does not tell, since that can be copied.
