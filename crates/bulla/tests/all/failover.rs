@@ -2,6 +2,7 @@
 //! what is missing.
 
 mod beside;
+mod cosigned;
 mod crashes;
 mod directories;
 mod dropping;

@@ -13,6 +13,7 @@
 //! - a writer takes a path only with its lock, where it is in its place, and where nothing that lies there contradicts the log;
 //! - what the key directory notes of paths that were left is so: see [`crate::keys::paths`].
 
+mod cosigned;
 mod looking;
 mod spreading;
 mod store;
@@ -33,6 +34,7 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, FileSystem, Lock, MissingPath, Paths, Result, Store, Switch};
 use spreading::Lacking;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -79,6 +81,8 @@ struct State {
     edge: Files,
     /// The same of the tree of so many frames that is signed next, of which the seal state may speak.
     next: Option<(u64, Files)>,
+    /// What witnesses have cosigned, of a log that is written: `checkpoint.witnessed` and their own files, by their names.
+    cosigned: BTreeMap<String, Vec<u8>>,
 }
 
 /// A path of the log.
@@ -179,6 +183,7 @@ pub fn join_paths(
         config: text,
         edge: Vec::new(),
         next: None,
+        cosigned: BTreeMap::new(),
     };
     let paths = LogPaths {
         log: config.id,

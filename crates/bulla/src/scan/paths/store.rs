@@ -118,6 +118,7 @@ impl Store for LogPaths {
         {
             self.change().config = text;
         }
+        self.keep_cosigned(&*current, to);
         Ok(())
     }
 
