@@ -257,7 +257,7 @@ impl Connection {
     /// this does nothing.
     ///
     /// Raises what keeps anything from being durable: `Closed` where the connection has ended, `Invalid` where the log
-    /// refused entries of which no receipt has told.
+    /// refused entries, whether or not a receipt has told of that.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(py)
     }

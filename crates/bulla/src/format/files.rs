@@ -39,3 +39,9 @@ pub(crate) fn cosigned_path(key_id: u32) -> String {
 pub(crate) fn is_cosigned_name(name: &str) -> bool {
     name.len() == 8 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
+
+/// Whether it is the path of a file with what witnesses have cosigned.
+pub(crate) fn is_cosigned_path(path: &str) -> bool {
+    let name = path.strip_prefix(COSIGNED).and_then(|rest| rest.strip_prefix('/'));
+    path == WITNESSED || name.is_some_and(is_cosigned_name)
+}

@@ -3,6 +3,7 @@
 
 mod beside;
 mod copies;
+mod cosigned;
 mod crashes;
 mod directories;
 mod dropping;

@@ -463,14 +463,17 @@ fn what_was_appended_is_sent_without_a_flush_and_before_the_end() {
     assert_eq!(lingering.append(&Entry::new("read", "never")).unwrap_err().kind(), ErrorKind::Closed);
 }
 
+/// Takes no entry without a purpose.
+struct Strict;
+
+impl Intake for Strict {
+    fn complete<'a>(&'a self, entry: &mut Entry<'a>) -> Result<(), String> {
+        entry.purpose.map(drop).ok_or_else(|| "it has no purpose".to_owned())
+    }
+}
+
 #[test]
 fn a_receipt_says_what_the_log_refused() {
-    struct Strict;
-    impl Intake for Strict {
-        fn complete<'a>(&'a self, entry: &mut Entry<'a>) -> Result<(), String> {
-            entry.purpose.map(drop).ok_or_else(|| "it has no purpose".to_owned())
-        }
-    }
     let world = World::with(|listen| listen.intake(Arc::new(Strict)));
     let connection = Connection::open(world.path()).unwrap();
     let mut producer = connection.producer().unwrap();
@@ -486,9 +489,59 @@ fn a_receipt_says_what_the_log_refused() {
     assert_eq!(
         connection.close().unwrap_err().kind(),
         ErrorKind::Invalid,
-        "said again, where no receipt was asked"
+        "said again, whatever receipts told"
     );
     assert_eq!(world.locations(), ["0", "1"]);
+}
+
+#[test]
+fn closing_tells_what_producers_lost_that_came_to_their_end_before_the_last_one() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("audit.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    // A log that dies with the first producer's batch, and takes the second one's.
+    let log = std::thread::spawn(move || {
+        for acknowledges in [false, true] {
+            let mut client = Raw(listener.accept().unwrap().0);
+            let greeting = json!({"version": 1, "origin": "dying", "window": 1, "max_message": 1 << 20});
+            client.send(greeting.to_string().as_bytes());
+            let mut length = [0; 4];
+            client.0.read_exact(&mut length).unwrap();
+            client.0.read_exact(&mut vec![0; u32::from_le_bytes(length) as usize]).unwrap();
+            if acknowledges {
+                client.send(json!({"batch": 1, "accepted": 1, "refused": 0}).to_string().as_bytes());
+            }
+        }
+    });
+    let connection = Connection::open(&path).unwrap();
+    let mut lost = connection.producer().unwrap();
+    lost.append(&Entry::new("read", "lost")).unwrap();
+    let told = lost.flush().unwrap().durable().unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::Closed);
+    drop(lost);
+    let mut kept = connection.producer().unwrap();
+    kept.append(&Entry::new("read", "kept")).unwrap();
+    kept.flush().unwrap().durable().unwrap();
+    let error = connection.close().unwrap_err();
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Closed, told.to_string()));
+    log.join().unwrap();
+}
+
+#[test]
+fn closing_tells_what_the_log_refused_of_producers_that_are_no_more() {
+    let world = World::with(|listen| listen.intake(Arc::new(Strict)));
+    let connection = Connection::open(world.path()).unwrap();
+    for _ in 0..2 {
+        let mut producer = connection.producer().unwrap();
+        producer.append(&Entry::new("read", "never")).unwrap();
+        producer.flush().unwrap().durable().unwrap_err();
+    }
+    let mut last = connection.producer().unwrap();
+    last.append(&Entry::new("read", "0").purpose("support")).unwrap();
+    last.flush().unwrap().durable().unwrap();
+    let error = connection.close().unwrap_err();
+    assert_eq!(error.to_string(), "2 entries were refused, the others are durable: it has no purpose");
+    assert_eq!(world.locations(), ["0"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which of a log's paths are there, how far the log has come on each, and whether each is the path that it says it is.
 
-use super::{LogPaths, OnePath, State, configuration, order};
+use super::{LogPaths, OnePath, State, configuration, is_same_place, order};
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, Fate, KnownPath};
@@ -12,6 +12,13 @@ use std::io;
 impl LogPaths {
     /// Which log a path is of, and its id.
     pub(super) fn identify(&self, index: usize, store: &dyn Store) -> Result<PathId, NoPath> {
+        let before = self.state().paths[..index].iter().map(|path| path.store.clone()).collect::<Vec<_>>();
+        if let Some(other) = before.iter().find(|other| is_same_place(&***other, store)) {
+            return Err(NoPath::Other(format!(
+                "the directory there is that of {}, another path, as by a link",
+                other.describe("")
+            )));
+        }
         if let Some(id) = path::read(store, self.log)? {
             return Ok(id);
         }

@@ -15,6 +15,7 @@
 //!   seen would have their numbers given once more;
 //! - what the key directory notes of paths that were left is so: see [`crate::keys::paths`].
 
+mod cosigned;
 mod looking;
 mod refusing;
 mod spreading;
@@ -24,7 +25,7 @@ mod twins;
 
 use crate::format::config::signed::OwnKeys;
 use crate::format::config::{self, LogConfig};
-use crate::format::path::{NoPath, PathId};
+use crate::format::path::{self, NoPath, PathId};
 use crate::format::segment;
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::settings;
@@ -36,6 +37,7 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, FileSystem, Lock, PathStanding, PathState, Paths, Result, Store, Switch};
 use spreading::Lacking;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -84,6 +86,8 @@ struct State {
     edge: Files,
     /// The same of the tree of so many frames that is signed next, of which the seal state may speak.
     next: Option<(u64, Files)>,
+    /// What witnesses have cosigned, of a log that is written: `checkpoint.witnessed` and their own files, by their names.
+    cosigned: BTreeMap<String, Vec<u8>>,
 }
 
 /// A path of the log.
@@ -154,7 +158,7 @@ pub fn join_paths(
     }
     let mut stores = vec![log.clone()];
     add_places(&mut stores, &named, environment);
-    let of_keys = stores.len();
+    let mut of_keys = stores.len();
     add_places(&mut stores, also, environment);
     let Some((config, text)) = stores.iter().find_map(|store| configuration(&**store)) else {
         // What cannot be read may be there all the same.
@@ -178,6 +182,10 @@ pub fn join_paths(
             _ => Ok(log),
         };
     };
+    let doubled = doubled(&stores, &named, (&known, config.id), environment);
+    let doubles = doubled.len();
+    stores.splice(of_keys..of_keys, doubled);
+    of_keys += doubles;
     let state = State {
         paths: stores.into_iter().map(OnePath::new).collect(),
         current: 0,
@@ -192,6 +200,7 @@ pub fn join_paths(
         config: text,
         edge: Vec::new(),
         next: None,
+        cosigned: BTreeMap::new(),
     };
     let paths = LogPaths {
         log: config.id,
@@ -217,6 +226,25 @@ fn add_places(stores: &mut Vec<Arc<dyn Store>>, places: &[PathBuf], environment:
             stores.push(store);
         }
     }
+}
+
+/// The places of the key directory that are another one's directory by now, as by a link, while the path that it remembers there is nowhere:
+/// that one is missing, and what it has with it.
+fn doubled(
+    stores: &[Arc<dyn Store>],
+    named: &[PathBuf],
+    (known, log): (&[KnownPath], LogId),
+    environment: &Environment,
+) -> Vec<Arc<dyn Store>> {
+    let is_there = |id: PathId| stores.iter().any(|store| path::read(&**store, log) == Ok(Some(id)));
+    let is_doubled = |store: &Arc<dyn Store>| {
+        let place = store.describe("");
+        let is_expected = |known: &KnownPath| known.fate != Fate::Lost && known.place == place;
+        stores.iter().all(|other| other.describe("") != place)
+            && stores.iter().any(|other| is_same_place(&**other, &**store))
+            && known.iter().any(|known| is_expected(known) && !is_there(known.id))
+    };
+    named.iter().map(|place| open_path(place, environment)).filter(is_doubled).collect()
 }
 
 /// Whether two stores are one directory: what lies in it does not tell, since that can be copied.

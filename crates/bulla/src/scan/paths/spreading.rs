@@ -70,14 +70,17 @@ impl LogPaths {
     pub(super) fn spread_what_is_missing(&self) {
         let Some(size) = self.published_frames() else { return };
         for (index, store) in self.writable() {
-            let given = self.fill_up(&*store, size);
+            // No other path has the newest checkpoint, of a beginning of which they are.
+            let is_in_use = index == self.state().current;
+            let cosigned = if is_in_use { self.give_cosigned(&*store) } else { Ok(()) };
+            let given = cosigned.and_then(|()| self.fill_up(&*store, size));
             self.was_given(index, given);
         }
     }
 
     /// Gives a path that is about to take what is written all of the tree that was signed last, and the checkpoint over it: should the path
-    /// before be lost for good, the log has something signed to go on from. An older checkpoint that is there is replaced; what it needs
-    /// stays. So is the edge of the tree given of which the seal state may speak by now. Returns why it lacks something, where no path gives
+    /// before be lost for good, the log has something signed to go on from, and what witnesses have cosigned of it. An older checkpoint that is
+    /// there is replaced; what it needs stays. So is the edge of the tree given of which the seal state may speak by now. Returns why it lacks something, where no path gives
     /// that back.
     ///
     /// # Errors
@@ -98,6 +101,7 @@ impl LogPaths {
         }
         let lacking = self.fill_up(store, head.size)?;
         if read_note(store).is_ok_and(|found| found.as_ref() == Some(&note)) {
+            self.give_cosigned(store)?;
             return Ok(lacking);
         }
         if edge.is_empty() {
@@ -107,6 +111,8 @@ impl LogPaths {
                 write(store, &name, &content)?;
             }
         }
+        // Once the checkpoint is there the log can go on from it alone.
+        self.give_cosigned(store)?;
         bulla_store::replace(store, files::CHECKPOINT, &note)?;
         Ok(lacking)
     }
@@ -219,7 +225,7 @@ fn edge_names(size: u64) -> Vec<String> {
 }
 
 /// Writes a file durably, with the directories above it.
-fn write(store: &dyn Store, name: &str, content: &[u8]) -> io::Result<()> {
+pub(super) fn write(store: &dyn Store, name: &str, content: &[u8]) -> io::Result<()> {
     let directory = path::parent(name);
     if store.list(directory).is_err() {
         store.create_directory(directory)?;

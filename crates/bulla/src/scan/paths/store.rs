@@ -131,6 +131,7 @@ impl Store for LogPaths {
         {
             self.change().config = text;
         }
+        self.keep_cosigned(&*current, to);
         Ok(())
     }
 

@@ -447,6 +447,7 @@ impl Paths for LogPaths {
             )));
         }
         self.tell_left_ones_that_are_missing();
+        self.read_cosigned();
         let (turn, is_locked) = {
             let state = self.state();
             (state.turn, state.paths[state.current].lock.is_some())

@@ -16,6 +16,51 @@ pub(super) struct State {
     pub(super) tells: Vec<Tell>,
 }
 
+/// How many entries were refused, and why the first was.
+pub(super) struct Refused {
+    entries: u64,
+    reason: String,
+}
+
+impl Refused {
+    fn into_error(self) -> Error {
+        let Refused { entries, reason } = self;
+        let text = if entries == 1 { "an entry was".to_owned() } else { format!("{entries} entries were") };
+        Error::invalid(format!("{text} refused, the others are durable: {reason}"))
+    }
+}
+
+/// What is not durable of producers that have come to their end: for whoever closes their connection.
+#[derive(Default)]
+pub(super) struct NotDurable {
+    /// Why it is not known of some entries that they are: the first failure.
+    failure: Option<Error>,
+    refused: Option<Refused>,
+}
+
+impl NotDurable {
+    /// Adds what came of one producer.
+    pub(super) fn add(&mut self, failed: Result<()>, refused: Option<Refused>) {
+        if let Err(error) = failed {
+            self.failure.get_or_insert(error);
+        }
+        match (&mut self.refused, refused) {
+            (Some(all), Some(refused)) => all.entries += refused.entries,
+            (None, refused) => self.refused = refused,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// What is to be said of all of them. Where one failed, nothing is said of the others' being durable.
+    pub(super) fn into_result(self) -> Result<()> {
+        match (self.failure, self.refused) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(refused)) => Err(refused.into_error()),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
 /// Batches from the first to the last of which so many entries were refused, and why the first was.
 struct RefusedBatches {
     first: u64,
@@ -31,14 +76,18 @@ pub(super) struct Tell {
 }
 
 impl State {
-    /// What is to be said of batches behind `from` up to `to`, of which entries were refused.
-    pub(super) fn refusal(&self, from: u64, to: u64) -> Option<Error> {
+    /// What of batches behind `from` up to `to` was refused.
+    pub(super) fn refused(&self, from: u64, to: u64) -> Option<Refused> {
         let mut those =
             self.refused.iter().filter(|refused| refused.last > from && refused.first <= to).peekable();
         let reason = those.peek()?.reason.clone();
         let entries = those.map(|refused| refused.entries).sum::<u64>();
-        let text = if entries == 1 { "an entry was".to_owned() } else { format!("{entries} entries were") };
-        Some(Error::invalid(format!("{text} refused, the others are durable: {reason}")))
+        Some(Refused { entries, reason })
+    }
+
+    /// What is to be said of batches behind `from` up to `to`, of which entries were refused.
+    pub(super) fn refusal(&self, from: u64, to: u64) -> Option<Error> {
+        self.refused(from, to).map(Refused::into_error)
     }
 
     /// What came of the batches behind `from` up to `to`, where that is known.

@@ -14,6 +14,7 @@ pub use receipt::RemoteReceipt;
 
 use crate::log::closer;
 use crate::write::telling;
+use acknowledged::NotDurable;
 use bulla_crypto::environment::Environment;
 use bulla_store::{Error, ErrorKind, Result, process};
 use greeted::Greeted;
@@ -38,6 +39,8 @@ pub struct Connection {
     /// Made to see whether somebody listens: the first producer's.
     first: Mutex<Option<Greeted>>,
     producers: Mutex<Vec<Arc<Shared>>>,
+    /// What is not durable of those that are not among `producers` any more.
+    not_durable: Mutex<NotDurable>,
 }
 
 impl Connection {
@@ -55,6 +58,7 @@ impl Connection {
             owner: process::id(),
             first: Mutex::new(Some(first)),
             producers: Mutex::default(),
+            not_durable: Mutex::default(),
         })
     }
 
@@ -79,7 +83,9 @@ impl Connection {
         let greeted = first.map_or_else(|| Greeted::connect(&self.path), Ok)?;
         let shared = Shared::start(greeted, &self.path)?;
         let mut producers = lock(&self.producers);
-        producers.retain(|producer| !producer.is_settled());
+        let mut not_durable = lock(&self.not_durable);
+        producers.retain(|producer| !producer.has_settled(&mut not_durable));
+        drop(not_durable);
         producers.push(shared.clone());
         let environment = Environment::default();
         Ok(RemoteProducer { shared, environment, timeout: self.timeout, covered: 0, owner: self.owner })
@@ -88,8 +94,8 @@ impl Connection {
     /// Waits until everything that any producer has appended is durable. Producers that are left can append no more.
     ///
     /// # Errors
-    /// What kept anything from being durable: `Invalid` where entries were refused of which no receipt told, `Closed` where the connection
-    /// ended. `Invalid` where what is told of a receipt calls this: a thread of its own then closes the connection, and the exit of the
+    /// What kept anything that any producer of this connection ever appended from being durable, whether or not a receipt told of it: `Closed`
+    /// where a producer's connection ended before all was acknowledged; where none did, `Invalid` where entries were refused. `Invalid` where what is told of a receipt calls this: a thread of its own then closes the connection, and the exit of the
     /// process waits until it has.
     pub fn close(self) -> Result<()> {
         check_owner(self.owner)?;
@@ -104,7 +110,9 @@ impl Connection {
 
     fn close_here(self) -> Result<()> {
         let producers = std::mem::take(&mut *lock(&self.producers));
-        let results = producers.iter().map(|producer| {
+        let mut not_durable = std::mem::take(&mut *lock(&self.not_durable));
+        // All of them are waited for, whatever became of one.
+        for producer in &producers {
             let mut staged = lock(&producer.staged);
             let sent = producer.send_all(&mut staged, Instant::now().checked_add(self.timeout));
             staged.is_closed = true;
@@ -112,10 +120,10 @@ impl Connection {
             drop(staged);
             let waited = sent.and_then(|()| producer.wait(to, None).map(drop));
             let _ = shutdown(producer.link.socket(), Shutdown::Write);
-            waited.and_then(|()| lock(&producer.state).refusal(0, u64::MAX).map_or(Ok(()), Err))
-        });
-        // All of them are waited for, whatever became of one.
-        results.collect::<Vec<_>>().into_iter().collect()
+            let refused = lock(&producer.state).refused(0, u64::MAX);
+            not_durable.add(waited, refused);
+        }
+        not_durable.into_result()
     }
 }
 

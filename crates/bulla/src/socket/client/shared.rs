@@ -6,7 +6,7 @@
 //! - `staged` is locked before `state` where both are;
 //! - whoever has `staged` locked may wait for acknowledgements, so the thread that reads them waits for no lock of it.
 
-use super::acknowledged::State;
+use super::acknowledged::{NotDurable, State};
 use super::greeted::Greeted;
 use super::lock;
 use crate::control::link::Link;
@@ -16,7 +16,7 @@ use crate::socket::wire::Acknowledgement;
 use crate::write::telling;
 use bulla_store::{Error, ErrorKind, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::net::{SendFlags, send};
+use rustix::net::{SendFlags, Shutdown, send, shutdown};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -71,16 +71,26 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Whether all that was sent is known to be durable, or nothing more will be known. Of one that is in use nobody waits to find out: whoever
-    /// asks may be what its thread tells of a receipt.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Whether nothing more will be known of what was appended: all of a producer that was let go of is durable or refused, or the connection has
+    /// ended. What of it is not durable goes to `not_durable` then. Of one that is in use nobody waits to find out: whoever asks may be
+    /// what its thread tells of a receipt.
+    pub(super) fn has_settled(&self, not_durable: &mut NotDurable) -> bool {
         let staged = match self.staged.try_lock() {
             Err(TryLockError::WouldBlock) => return false,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Ok(staged) => staged,
         };
         let state = lock(&self.state);
-        state.failure.is_some() || (staged.is_closed && state.acknowledged == staged.batches)
+        let is_acknowledged = staged.next.is_empty() && state.acknowledged == staged.batches;
+        let failed = match &state.failure {
+            _ if is_acknowledged && (staged.is_closed || state.failure.is_some()) => Ok(()),
+            Some((kind, message)) => Err(Error::new(*kind, message.clone())),
+            None => return false,
+        };
+        not_durable.add(failed, state.refused(0, u64::MAX));
+        // One that was let go of while the log took nothing has not said that nothing more comes.
+        let _ = shutdown(self.link.socket(), Shutdown::Write);
+        true
     }
 
     /// Reads what is acknowledged until the connection ends, and sends what has lingered.

@@ -67,6 +67,28 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..NOTHING
     },
     Attack {
+        name: "a symbolic link to the log's directory in the place of a backup path with newer frames",
+        carry_out: |scene| {
+            fs::rename(scene.beside("second"), scene.beside("away")).unwrap();
+            std::os::unix::fs::symlink("audit", scene.beside("second")).unwrap();
+        },
+        found: &[(Host, &["frames-missing f16-20", "path-missing"]), (Pin, &["pin-mismatch f16-20"])],
+        writer: Writer::Fails(ErrorKind::Unavailable),
+        pinned: Writer::Fails(ErrorKind::Unavailable),
+        ..NOTHING
+    },
+    Attack {
+        name: "a symbolic link to another backup path in the place of one that was never used",
+        carry_out: |scene| {
+            fs::rename(scene.beside("third"), scene.beside("away")).unwrap();
+            std::os::unix::fs::symlink("second", scene.beside("third")).unwrap();
+        },
+        found: &[(Host, &["path-missing"])],
+        writer: Writer::Fails(ErrorKind::Unavailable),
+        pinned: Writer::Fails(ErrorKind::Unavailable),
+        ..NOTHING
+    },
+    Attack {
         name: "a symbolic link in the place of a backup path's `segments`",
         carry_out: |scene| scene.link(&scene.beside("third/segments")),
         found: &[(Public, &["error: Unavailable"]), (Host, &["path-missing"])],

@@ -254,6 +254,51 @@ fn what_is_in_the_way_on_one_path_is_named_there_and_the_log_goes_on_on_the_othe
     }
 }
 
+#[test]
+fn a_link_to_another_path_in_the_place_of_one_hides_nothing_that_lies_there() {
+    let place = Place::new();
+    let [backup, third, away] = ["backup", "third", "away"].map(|name| place.place.path().join(name));
+    let paths = format!("{},{}", backup.display(), third.display());
+    Configure::default().set("backup_paths", &paths).unwrap().apply(&place.directory).unwrap();
+    let log = place.open().unwrap();
+    let mut moved = Vec::new();
+    for (number, next) in [&place.directory, &backup, &third].into_iter().enumerate() {
+        append(&log, number as u64 * 20..number as u64 * 20 + 20);
+        log.flush().unwrap();
+        if *next != third {
+            let aside = next.with_extension("aside");
+            fs::rename(next, &aside).unwrap();
+            moved.push((aside, next.clone()));
+        }
+    }
+    log.close().unwrap();
+    moved.iter().for_each(|(aside, back)| fs::rename(aside, back).unwrap());
+    assert_eq!(place.entries(), (0..60).collect());
+
+    fs::rename(&third, &away).unwrap();
+    for other in [&place.directory, &backup] {
+        std::os::unix::fs::symlink(other, &third).unwrap();
+        let error = Reader::open_store(place.log()).unwrap().events(|_| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), bulla::ErrorKind::Unavailable, "{error}");
+        let missing = format!("{} is a path of the log, and is missing", third.display());
+        assert!(error.to_string().contains(&missing), "{error}");
+        let report = Verify::open_store(place.log()).unwrap().run().unwrap();
+        let is_told = |finding: &bulla::Finding| {
+            finding.kind == FindingKind::PathMissing && finding.severity == Severity::Violation
+        };
+        assert!(report.findings.iter().any(is_told), "{:?}", report.findings);
+        let error = place.open().err().unwrap();
+        assert_eq!(error.kind(), bulla::ErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains(&missing), "{error}");
+        fs::remove_file(&third).unwrap();
+    }
+    // A link to where the path itself is now takes nothing away.
+    std::os::unix::fs::symlink(&away, &third).unwrap();
+    assert_eq!(place.entries(), (0..60).collect());
+    let report = Verify::open_store(place.log()).unwrap().run().unwrap();
+    assert!(report.ok, "{:?}", report.findings);
+}
+
 /// The drill for a log's own directory that is gone for good.
 #[test]
 fn a_log_whose_own_directory_is_lost_goes_on_under_the_name_of_another_path() {
