@@ -462,9 +462,10 @@ impl Verify {
             let asked = given.trust.policy.as_ref().is_some_and(|policy| policy.asks_for_witnesses());
             report.witnessed = Some(WitnessReport::of(witnessed, asked));
         }
-        report.anchored = snapshot.anchored;
-        let erased = scan.take_erased();
+        let (numbers, unread) = scan.take_erased();
+        let erased = Erased { numbers, frames: 0..checkpoint.size, unread };
         report.erased = report.erased.filter(|_| !config.erasure || erased.unread.is_none());
+        report.anchored = snapshot.anchored;
         report.tree_size = checkpoint.size;
         report.root = checkpoint.root;
         let (pin, misfit) = pins.advance(&snapshot, !scan.findings.has_violation());

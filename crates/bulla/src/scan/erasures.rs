@@ -152,7 +152,8 @@ impl Erased {
     pub(crate) fn in_ruins(log: &Snapshot) -> Result<Self> {
         let mut scan = Scan::new(log, None, None)?;
         while scan.next()?.is_some() {}
-        Ok(scan.take_erased())
+        let (numbers, unread) = scan.take_erased();
+        Ok(Erased { numbers, frames: 0..log.checkpoint.size, unread })
     }
 
     fn take_frame(&mut self, frame: &Located) -> Result<()> {

@@ -19,7 +19,6 @@ use crate::format::frame::{self, HEAD, Head};
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::scan::erasure_keys::KeyHistory;
-use crate::scan::erasures::Erased;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::located::Located;
 use crate::scan::query::Query;
@@ -270,9 +269,10 @@ impl<'a> Scan<'a> {
         self.segments.iter().map(|name| self.length_of(*name)).sum()
     }
 
-    /// Who was erased, as the events say that it has passed.
-    pub(crate) fn take_erased(&mut self) -> Erased {
-        Erased { numbers: std::mem::take(&mut self.erased), frames: 0..self.size, unread: self.unread }
+    /// The numbers of the data subjects that were erased, as the events say that it has passed, and which of the frames that it has
+    /// passed may tell of more.
+    pub(crate) fn take_erased(&mut self) -> (HashSet<u64>, Option<UnreadEvents>) {
+        (std::mem::take(&mut self.erased), self.unread)
     }
 
     /// The next frame that is where it should be; `None` after the last one that the checkpoint covers.
