@@ -109,6 +109,27 @@ class Logs(unittest.TestCase):
             finally:
                 (sample.log / "bulla.toml").write_text(text)
 
+    def test_who_is_named_in_no_group_of_a_log_with_erasure_is_found_alike(self) -> None:
+        sample = self.samples["plain"]
+        forge = Forge(sample.log, sample.keys)
+        named = [
+            frame.frame
+            for frame in forge.frames
+            if frame.kind == commitments.BLOCK
+            and any(row.values.get("subject") for row in columns.decoded(frame.text, frame.entries, 1 << frame.content).rows)
+        ]
+        self.assertTrue(named)
+        text = (sample.log / "bulla.toml").read_text()
+        changed = text.replace('erasure = "off"\n', 'erasure = "on"\n')
+        self.assertNotEqual(changed, text)
+        digest = config.decoded(changed.encode()).digest
+        for frame in forge.frames:
+            if frame.kind == commitments.EPOCH:
+                frame.text = frame.text[:68] + digest + frame.text[100:]
+        anew = self.forged(forge, sample, "ungrouped")
+        (anew.log / "bulla.toml").write_text(changed)
+        self.assertEqual(self.found_alike(anew), [("block-invalid", frame) for frame in named])
+
     def found_alike(self, sample: Sample) -> list[tuple[str, int]]:
         """What both find, of each frame, in a log of which nothing can be exported."""
         reports = [self.mine(sample)[0].as_json(), json.loads(self.theirs("verify", sample, "--json").stdout)]
@@ -277,6 +298,9 @@ class Logs(unittest.TestCase):
             (whole + 99 * other, set()),
             (whole + 100 * other, {"checkpoint-damaged"}),
             (whole + own, {"checkpoint-damaged"}),
+            # Of a line with set bits after the end of its base64 nothing counts, and nothing else is wrong.
+            (whole + other.replace("AA==", "AB=="), set()),
+            (f"{text}\n\n" + other.replace("AA==", "AB=="), {"checkpoint-damaged"}),
             (whole + other.replace("other", "a\x7fb"), {"checkpoint-damaged"}),
             (with_more("more\n"), set()),
             (with_more("a\x7fb\n"), set()),
@@ -298,9 +322,6 @@ class Logs(unittest.TestCase):
             (own.replace(b"version = 1", b"version = 0"), {"config-damaged"}),
             (own.replace(b"hash = ", b'heartbeat = "86400000000001 ns"\nhash = '), {"config-damaged"}),
         ):
-            # Of a line with set bits after the end of its base64 nothing counts, and nothing else is wrong.
-            (whole + other.replace("AA==", "AB=="), set()),
-            (f"{text}\n\n" + other.replace("AA==", "AB=="), {"checkpoint-damaged"}),
             with self.subTest(altered[:100]):
                 toml.write_bytes(altered)
                 self.assertEqual({kind for kind, _ in self.both(place, sample, [])}, kinds)

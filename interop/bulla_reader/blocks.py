@@ -44,6 +44,7 @@ class Opener:
         edited = any(it.kind == "config-mismatch" for it in history.log.findings)
         self.allows_items = edited or history.log.config.common
         self.allows_groups = edited or history.log.config.erasure
+        self.allows_ungrouped = edited or not history.log.config.erasure
         self.keys: dict[int, Optional[epochs.EpochKeys]] = {}
 
     def epoch(self, number: int) -> Optional[epochs.EpochKeys]:
@@ -77,6 +78,10 @@ class Opener:
             self.history.log.find("block-invalid", "has common items, which [log] does not ask for", frame)
         if block.groups and not self.allows_groups:
             self.history.log.find("block-invalid", "has groups, in a log without erasure", frame)
+        grouped = {place for group in block.groups for place in group.places}
+        ungrouped = (row for place, row in enumerate(block.rows) if place not in grouped)
+        if not self.allows_ungrouped and any(row.values.get("subject") for row in ungrouped):
+            self.history.log.find("block-invalid", "names data subjects outside of groups, in a log with erasure", frame)
         rows = [OpenedRow(it.first_entry + place, row) for place, row in enumerate(block.rows)]
         found = OpenedBlock(rows, block.groups)
         left = block.left

@@ -15,6 +15,7 @@ use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::commitment::{Commitment, FrameKind, whole_second};
+use bulla_proof::entry::RawRow;
 use bulla_proof::hash::Hash;
 use bulla_proof::unit::SALT_LENGTH;
 use bulla_store::{Error, Result};
@@ -47,16 +48,18 @@ pub(crate) struct BlockOpener {
 #[derive(Clone, Copy)]
 pub(crate) struct Asks {
     groups: bool,
+    /// Data subjects of entries that are in no group.
+    ungrouped: bool,
     items: bool,
 }
 
 impl Asks {
     /// All of it: for who does not know whether `[log]` is the log's.
-    pub(crate) const ALL: Asks = Asks { groups: true, items: true };
+    pub(crate) const ALL: Asks = Asks { groups: true, ungrouped: true, items: true };
 
     /// What `[log]` says. It never changes.
     pub(crate) fn of(config: &LogConfig) -> Self {
-        Asks { groups: config.erasure, items: config.common.is_some() }
+        Asks { groups: config.erasure, ungrouped: !config.erasure, items: config.common.is_some() }
     }
 }
 
@@ -78,13 +81,13 @@ impl Opening<'_> {
         groups: &[&[u64]],
     ) -> Result<Vec<Result<GroupSecret, Redaction>>> {
         let erased = self.erasures.are_erased(groups);
-        let left = groups.iter().zip(&erased).filter(|(_, erased)| !**erased);
-        let left = left.map(|(group, _)| *group).collect::<Vec<_>>();
-        let found = self.keys.secrets(place, &left)?;
         if self.erasures.withholds() {
             let why = |erased| Err(if erased { Redaction::Erased } else { Redaction::CannotTell });
             return Ok(erased.into_iter().map(why).collect());
         }
+        let left = groups.iter().zip(&erased).filter(|(_, erased)| !**erased);
+        let left = left.map(|(group, _)| *group).collect::<Vec<_>>();
+        let found = self.keys.secrets(place, &left)?;
         let missing = left.iter().zip(&found).filter(|(_, found)| found.is_none());
         let missing = missing.map(|(group, _)| *group).collect::<Vec<_>>();
         let mut why = match missing.is_empty() {
@@ -279,17 +282,33 @@ impl BlockOpener {
         self.decoder.items()
     }
 
-    /// That the block opened last has groups and common items only in a log that asks for some.
+    /// That the block opened last has groups and common items only in a log that asks for some, and names data subjects outside of
+    /// groups only in one without erasure.
     pub(crate) fn check_asked(&self, asks: Asks) -> Result<(), Unreadable> {
         if !asks.groups && !self.secrets.is_empty() {
             return Err(invalid(
                 "the block has groups of data subjects, and [log] has no erasure".to_owned(),
             ));
         }
+        if !asks.ungrouped && self.names_somebody_ungrouped() {
+            // Their keys could be destroyed, and this would still be read.
+            return Err(invalid(
+                "an entry of the block names data subjects and is in no group of theirs, and [log] has erasure"
+                    .to_owned(),
+            ));
+        }
         match asks.items || self.items().is_empty() {
             true => Ok(()),
             false => Err(invalid("the block has common items, and [log] asks for none".to_owned())),
         }
+    }
+
+    fn names_somebody_ungrouped(&self) -> bool {
+        let groups = self.decoder.groups();
+        let mut ungrouped = self.rows.iter().zip(0..).filter(|(_, row)| groups.of_row(*row).is_none());
+        ungrouped.any(|(row, _)| {
+            RawRow::subjects_of(row).is_ok_and(|named| named.is_some_and(|mut names| names.next().is_some()))
+        })
     }
 
     /// The leaves of the block opened last, units and behind them common items, and their salts, which

@@ -2,7 +2,7 @@
 
 use super::world::{World, nobody};
 use super::*;
-use crate::format::groups::SubjectSet;
+use crate::format::groups::{Grouping, SubjectSet};
 use bulla_columns::Compression;
 use bulla_crypto::group::GroupKey;
 use bulla_proof::Entry;
@@ -55,19 +55,36 @@ fn a_set_of_subjects_is_one_group_and_one_unit() {
 #[test]
 fn groups_are_refused_in_a_log_without_erasure() {
     let world = World::new(50);
-    let check = |groups| world.open().0.check_asked(Asks { groups, items: true });
+    let check = |groups| world.open().0.check_asked(Asks { groups, ungrouped: true, items: true });
     assert!(check(true).is_ok());
     let refused = check(false).unwrap_err();
     assert_eq!(refused.kind, FindingKind::BlockInvalid);
     let without = world::rows(50).into_iter().filter(|row| Entry::decode(row).unwrap().subjects.is_none());
     let opener = World::of(without.collect()).open().0;
-    assert!(opener.groups().is_empty() && opener.check_asked(Asks { groups: false, items: false }).is_ok());
+    assert!(
+        opener.groups().is_empty()
+            && opener.check_asked(Asks { groups: false, ungrouped: true, items: false }).is_ok()
+    );
+}
+
+#[test]
+fn who_is_named_in_no_group_is_refused_in_a_log_with_erasure() {
+    let asks = Asks { groups: true, ungrouped: false, items: true };
+    let mut world = World::new(50);
+    // Some entries name nobody, in a list without a name or without a list.
+    assert!(world.open().0.check_asked(asks).is_ok());
+    world.regroup(|grouping| *grouping = Grouping::NONE);
+    let refused = world.open().0.check_asked(asks).unwrap_err();
+    assert_eq!(refused.kind, FindingKind::BlockInvalid);
+    assert!(refused.detail.contains("names data subjects"), "{}", refused.detail);
+    let without = Asks { groups: false, ungrouped: true, items: false };
+    assert!(world.open().0.check_asked(without).is_ok() && world.open().0.check_asked(Asks::ALL).is_ok());
 }
 
 #[test]
 fn common_items_are_refused_in_a_log_that_asks_for_none() {
     let mut world = World::new(700);
-    let asked = |items| Asks { groups: true, items };
+    let asked = |items| Asks { groups: true, ungrouped: false, items };
     let check = |world: &World| [true, false].map(|items| world.open().0.check_asked(asked(items)));
     let [Ok(()), Err(refused)] = check(&world) else { panic!("it has some") };
     assert_eq!(refused.kind, FindingKind::BlockInvalid);
