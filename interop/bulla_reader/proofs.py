@@ -391,6 +391,8 @@ def certificate(proof: EventProof, erasure_key: Optional[notes.Verifier]) -> Opt
     ordered: Union[events.Order, events.HoldOrder]
     if found["event"] in ("held", "released"):
         ordered = events.check_hold_order(found, proof.commitment.log_id)
+        if found["event"] == "released" and found["held"] >= proof.commitment.frame:
+            raise Refused("event", "a release must be of a hold in a frame before its own")
     elif found["event"] == "erased":
         ordered = events.check_accord(found, proof.commitment.log_id)
     elif found["event"] == "rekeyed":

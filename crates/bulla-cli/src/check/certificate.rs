@@ -76,6 +76,14 @@ impl<'a> Certificate<'a> {
         let event = RawValue::from_string(event).map_err(|error| violation(format!("the event: {error}")))?;
         let key = arguments.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()?;
         let mut hold = hold::read(&told, commitment.log_id, key.as_ref(), arguments.order.as_deref())?;
+        if let Event::Released { held, .. } = told
+            && held >= commitment.frame
+        {
+            let frame = commitment.frame;
+            return Err(violation(format!(
+                "the event in frame {frame} releases a hold that began in frame {held}: it can have begun before that alone"
+            )));
+        }
         let rekeyed = match &told {
             Event::Rekeyed(change) => Some(change),
             _ => None,

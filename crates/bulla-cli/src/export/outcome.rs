@@ -113,8 +113,8 @@ fn left_out(exported: &Exported, damaged: bool, query: &Query) -> String {
     let left_out = left_out.map(|(count, why)| format!("{}, {why}", entries(count, query)));
     let left_out = left_out.collect::<Vec<_>>().join("; ");
     match (damaged, left_out.is_empty()) {
-        (false, true) => "nothing; the log is not damaged".to_owned(),
-        (false, false) => format!("{left_out}; the log is not damaged"),
+        (false, true) => "nothing; no damage was found, seals were not looked at".to_owned(),
+        (false, false) => format!("{left_out}; no damage was found, seals were not looked at"),
         (true, true) => format!("no entry; but the log is damaged, as said above{doubt}"),
         (true, false) if exported.left_out == 0 => {
             format!("{left_out}; and the log is damaged, as said above{doubt}")

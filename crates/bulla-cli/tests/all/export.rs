@@ -190,7 +190,10 @@ fn a_query_says_how_much_it_read() {
         (&["--entries", "3..4"], "read 2 of 2 blocks\n"),
         (&["--operation", "nothing"], "0 entries\nread 0 of 2 blocks\n"),
         (&["--to", "2026-01-02", "--format", "csv"], "read 1 of 2 blocks\n"),
-        (&["--entries", "0", "--salvage"], "left out: nothing; the log is not damaged\n"),
+        (
+            &["--entries", "0", "--salvage"],
+            "left out: nothing; no damage was found, seals were not looked at\n",
+        ),
     ] {
         assert_eq!(place.run("export", filter).exits(exit::DONE).err, told, "{filter:?}");
     }
@@ -414,7 +417,7 @@ fn salvage_leaves_out_what_is_damaged_and_says_so_last() {
         place.append(&[], input).exits(exit::DONE);
     }
     let whole = place.run("export", &["--salvage"]).exits(exit::DONE);
-    assert_eq!(whole.err, "left out: nothing; the log is not damaged\n");
+    assert_eq!(whole.err, "left out: nothing; no damage was found, seals were not looked at\n");
 
     place.damage(0.5);
     let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
@@ -564,15 +567,18 @@ fn salvage_without_a_key_is_refused_and_not_damaged() {
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2, "what can be read is there");
     let told = ran.err.lines().collect::<Vec<_>>();
     assert!(told[0].starts_with(&format!("no key for entries 2 to 4: {epoch}")), "{ran:?}");
-    assert_eq!(told[1..], ["left out: 3 entries, for lack of a key; the log is not damaged"]);
+    assert_eq!(
+        told[1..],
+        ["left out: 3 entries, for lack of a key; no damage was found, seals were not looked at"]
+    );
     let ran = salvage(&["--subject", "s0", "--entries", "4"]).exits(exit::REFUSED);
     assert!(ran.err.contains(&format!("\nno key for entry 4: {epoch}")), "{ran:?}");
     assert!(
         ran.err
-            .ends_with("left out: up to 1 entry that may match, for lack of a key; the log is not damaged\n")
+            .ends_with("left out: up to 1 entry that may match, for lack of a key; no damage was found, seals were not looked at\n")
     );
     let ran = salvage(&["--entries", "0..1"]).exits(exit::DONE);
-    assert_eq!(ran.err, "left out: nothing; the log is not damaged\n");
+    assert_eq!(ran.err, "left out: nothing; no damage was found, seals were not looked at\n");
 
     place.damage(0.3);
     let ran = salvage(&[]).exits(exit::VIOLATION);

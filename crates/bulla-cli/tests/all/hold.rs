@@ -1,6 +1,8 @@
 //! `bulla hold`: who is held, by name, and by whose order.
 
 use crate::support::{Place, bulla, exit, lines, parse_lines};
+use bulla::event::Event;
+use bulla::{Log, Options};
 use serde_json::json;
 use std::fs;
 
@@ -162,6 +164,18 @@ fn who_orders_a_hold_and_its_release_need_not_be_on_the_host() {
     other["subject"] = "s8".into();
     fs::write(path("other.json"), other.to_string()).unwrap();
     check(0, &["--order", &path("other.json")]).exits(exit::VIOLATION);
+
+    // A release of what is said to have begun in its own frame can be none, whatever its order is worth.
+    let file: serde_json::Value = serde_json::from_str(&fs::read_to_string(&release).unwrap()).unwrap();
+    let order = file["order"].as_str().unwrap().to_owned();
+    let frame = bulla::info(place.audit()).unwrap().tree_size + 1;
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    log.record(Event::Released { number: 7, held: frame, order }).unwrap();
+    log.close().unwrap();
+    let certificate = path("own.cert");
+    place.run("prove", &["--event", &frame.to_string(), "-o", &certificate]).exits(exit::DONE);
+    let ran = bulla(["check", &certificate, "--key", vkey, by_key[0], by_key[1]]).exits(exit::VIOLATION);
+    assert!(ran.err.contains(&format!("releases a hold that began in frame {frame}")), "{ran:?}");
 }
 
 #[test]

@@ -173,6 +173,20 @@ pub(crate) fn read_head(file: &dyn StoreFile, offset: u64, length: u64) -> Resul
     Ok(head)
 }
 
+/// Where the frame at `offset` of a file of `length` bytes ends by its header alone, of which the commitment need not be one; nothing
+/// where the header is unsound, or the file has not all of it.
+pub(crate) fn end_by_header(file: &dyn StoreFile, offset: u64, length: u64) -> io::Result<Option<u64>> {
+    if length.saturating_sub(offset) < (HEAD + SEAL) as u64 {
+        return Ok(None);
+    }
+    let mut header = [0; HEADER];
+    file.read_exact_at(&mut header, offset)?;
+    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap_or_default());
+    let is_sound = &header[..4] == MAGIC && word(20) == crc32c::crc32c(&header[..20]);
+    let end = offset + (HEAD + SEAL) as u64 + u64::from(word(8));
+    Ok((is_sound && end <= length).then_some(end))
+}
+
 /// Reads a frame's seal.
 pub(crate) fn read_seal(file: &dyn StoreFile, frame_end: u64) -> io::Result<Seal> {
     let mut seal = [0; SEAL];

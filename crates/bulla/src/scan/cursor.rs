@@ -104,6 +104,14 @@ impl Cursor {
         frame::read_seal(&*self.file, end).map_err(|error| self.failed(error))
     }
 
+    /// Where the frame that begins here ends by its header alone.
+    ///
+    /// # Errors
+    /// As [`Cursor::peek`].
+    pub(crate) fn end_by_header(&self) -> bulla_store::Result<Option<u64>> {
+        frame::end_by_header(&*self.file, self.offset, self.length).map_err(|error| self.failed(error))
+    }
+
     /// A frame of this segment.
     pub(crate) fn locate(&self, commitment: Commitment, offset: u64) -> Located {
         let (segment, file) = (self.name, self.file.clone());

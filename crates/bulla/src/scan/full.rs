@@ -317,6 +317,7 @@ impl<'a> Scan<'a> {
         self.push_leaf(tree::leaf_hash(&encoded))?;
         let Ok(commitment) = Commitment::decode(&encoded) else {
             self.add(Finding::new(FindingKind::FrameDamaged, "its commitment is not one").frame(frame));
+            self.pass_malformed(gone)?;
             self.lose_events(frame);
             self.keys.lose_epoch(frame);
             self.forget(1);

@@ -181,3 +181,12 @@ fn an_event_that_is_none_is_listed_as_such_where_the_log_signed_it() {
         assert!(*violation && told.len() == 1 && why.contains("longer than any event") == longer, "{told:?}");
     }
 }
+
+/// A frame below the checkpoint whose commitment is none is signed, and its bytes are: nothing behind it is told to be unsigned.
+#[test]
+fn a_commitment_that_is_none_is_told_once_where_it_is_the_last_that_is_signed() {
+    let made = signed_as(|_, commitment| commitment.entries = 0);
+    let report = Verify::open_store(Arc::new(made.image)).unwrap().key(made.key).run().unwrap();
+    let kinds = report.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>();
+    assert_eq!(kinds, [FindingKind::FrameDamaged], "{:?}", report.findings);
+}

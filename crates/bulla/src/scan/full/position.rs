@@ -108,6 +108,17 @@ impl Scan<'_> {
         }
     }
 
+    /// Passes a frame of which the commitment is none, up to `found`, where the next sound one is that does not follow it by its length,
+    /// or else as far as its header says: its bytes belong to it, and to nothing that is not signed.
+    pub(super) fn pass_malformed(&mut self, found: Option<u64>) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if let Some(end) = found.map_or_else(|| open.cursor.end_by_header(), |end| Ok(Some(end)))? {
+            open.low = open.cursor.offset + 1;
+            open.cursor.offset = end;
+        }
+        Ok(())
+    }
+
     /// Tells that the frame that was passed last is shorter than it says, where the next one begins at `offset`, within it. Of its body
     /// the digest tells that; of its seal nothing else does whoever has no key for it.
     pub(super) fn tell_overlap(&mut self, offset: u64) {
