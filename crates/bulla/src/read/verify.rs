@@ -309,6 +309,7 @@ impl Verify {
         let mut signed = cosignatures::signed_heads(&*given.store, &config)?;
         let salvaged = salvage.then(|| config.clone());
         let mut snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
+        paths::without_checkpoint(&*given.store).for_each(|finding| findings.add(finding));
         if let Some(config) = salvaged
             && findings.has(FindingKind::CheckpointDamaged)
         {
