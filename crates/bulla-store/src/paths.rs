@@ -93,6 +93,10 @@ pub trait Paths: Debug {
     /// one in whose place another is expected.
     fn mismatches(&self) -> Vec<String>;
 
+    /// The paths that have segments of the log and no checkpoint, one sentence each: each is given one before its first segment, so
+    /// somebody took it away, and the log may have come further there than on any other.
+    fn without_checkpoint(&self) -> Vec<String>;
+
     /// Refuses a log that is not to be answered from for want of a path. One that is written is always read.
     ///
     /// # Errors

@@ -309,6 +309,7 @@ impl Verify {
         let mut signed = cosignatures::signed_heads(&*given.store, &config)?;
         let salvaged = salvage.then(|| config.clone());
         let mut snapshot = Snapshot::examine(given.store.clone(), config, &given.trust, &mut findings)?;
+        paths::without_checkpoint(&*given.store).for_each(|finding| findings.add(finding));
         if let Some(config) = salvaged
             && findings.has(FindingKind::CheckpointDamaged)
         {
@@ -466,6 +467,7 @@ impl Verify {
         let (numbers, unread) = scan.take_erased();
         let erased = Erased { numbers, frames: 0..checkpoint.size, unread };
         report.erased = report.erased.filter(|_| !config.erasure || erased.unread.is_none());
+        report.anchored = snapshot.anchored;
         report.tree_size = checkpoint.size;
         report.root = checkpoint.root;
         let (pin, misfit) = pins.advance(&snapshot, !scan.findings.has_violation());

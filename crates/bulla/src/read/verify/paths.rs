@@ -17,6 +17,12 @@ pub(super) fn judge(store: &dyn Store) -> impl Iterator<Item = Finding> {
     mismatches.chain(missing.into_iter().map(told_missing))
 }
 
+/// The paths that have lost the checkpoint which says how far the log has come there: as bad as the loss of the log's only one.
+pub(super) fn without_checkpoint(store: &dyn Store) -> impl Iterator<Item = Finding> {
+    let without = store.paths().map_or_else(Vec::new, Paths::without_checkpoint);
+    without.into_iter().map(|what| Finding::new(FindingKind::CheckpointDamaged, what))
+}
+
 /// Findings of a log on several paths, with where the segment lies that one is in.
 pub(super) fn placed(store: &dyn Store, mut findings: Vec<Finding>) -> Vec<Finding> {
     let present = store.paths().map_or_else(Vec::new, Paths::present);

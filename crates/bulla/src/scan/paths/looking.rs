@@ -2,7 +2,7 @@
 
 use super::{LogPaths, OnePath, State, configuration, is_same_place, order};
 use crate::format::path::{self, NoPath, PathId};
-use crate::format::{config, files};
+use crate::format::{config, files, segment};
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use bulla_proof::commitment::LogId;
@@ -61,6 +61,11 @@ impl LogPaths {
         let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
         let found = stores.iter().enumerate().map(|(index, store)| self.look_at(index, &**store));
         let found = found.collect::<Vec<_>>();
+        let has_none = |found: &Result<(PathId, Option<Vec<u8>>), NoPath>| matches!(found, Ok((_, None)));
+        // A path is given a checkpoint before its first segment: one that was given both just now has it at the second look.
+        let is_bare = |store: &dyn Store| has_segments(store) && matches!(read_note(store), Ok(None));
+        let bare = stores.iter().zip(&found).map(|(store, found)| has_none(found) && is_bare(&**store));
+        let bare = bare.collect::<Vec<_>>();
         // Whoever is at work has left a path meanwhile, or come back to it.
         let remembered = self.keys.as_ref().and_then(|keys| known::load(&**keys).ok());
         let mut state = self.change();
@@ -69,6 +74,7 @@ impl LogPaths {
             *known = remembered;
         }
         for ((index, path), found) in paths.iter_mut().enumerate().zip(found) {
+            path.bare = bare[index];
             path.note = found.as_ref().ok().and_then(|(_, note)| note.clone());
             path.head = path.note.as_deref().and_then(|note| self.head(note));
             path.used |= path.head.is_some();
@@ -148,7 +154,7 @@ impl LogPaths {
     /// # Errors
     /// `Tampered`, naming them.
     pub(super) fn require_told_apart(&self) -> Result<()> {
-        match self.mismatches().into_iter().next() {
+        match self.mismatches().into_iter().chain(self.without_checkpoint()).next() {
             None => Ok(()),
             Some(why) => Err(Error::tampered(format!("{why}; run `bulla verify`"))),
         }
@@ -190,6 +196,11 @@ fn is_first(store: &dyn Store) -> Result<bool, NoPath> {
         true => Ok(true),
         false => unclear(&config).or_else(|| unclear(&segments)).map_or(Ok(false), Err),
     }
+}
+
+/// Whether a path has frames of the log; where that cannot be read, whoever reads them is told so.
+fn has_segments(store: &dyn Store) -> bool {
+    segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty())
 }
 
 /// That what a path has for the directories of a log are directories: a link in the place of one would be in the way of everything that lies

@@ -99,6 +99,8 @@ struct OnePath {
     absent: Option<NoPath>,
     /// Why it cannot be the path that it says it is.
     mismatch: Option<String>,
+    /// Whether it has segments and no checkpoint.
+    bare: bool,
     /// Its checkpoint, verbatim, as it was read or written last, and what that says.
     note: Option<Vec<u8>>,
     head: Option<TreeHead>,
@@ -123,6 +125,7 @@ impl OnePath {
             id: None,
             absent: None,
             mismatch: None,
+            bare: false,
             note: None,
             head: None,
             lock: None,

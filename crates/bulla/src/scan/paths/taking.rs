@@ -409,6 +409,14 @@ impl Paths for LogPaths {
         self.state().paths.iter().filter_map(|path| path.mismatch.clone()).collect()
     }
 
+    fn without_checkpoint(&self) -> Vec<String> {
+        let without = |path: &OnePath| {
+            let place = path.store.describe("");
+            path.bare.then(|| format!("{place}, a path of the log, has segments and no checkpoint"))
+        };
+        self.state().paths.iter().filter_map(without).collect()
+    }
+
     fn require_readable(&self) -> Result<()> {
         self.require_whole()
     }

@@ -257,3 +257,32 @@ fn frames_that_are_missing_with_a_left_path_are_told_with_it() {
     read(world.exported().unwrap_err());
     read(world.events().unwrap_err());
 }
+
+/// Who holds the disk of a path can remove its checkpoint, so that another path, on which the log has not come as far, has the newest one.
+#[test]
+fn a_path_that_has_frames_and_no_checkpoint_is_told_and_nobody_answers_from_the_others() {
+    let world = moved_twice();
+    for path in ["other", "backup", "audit"] {
+        let checkpoint = world.machine.read(&format!("{path}/checkpoint")).unwrap();
+        world.machine.remove_file(&format!("{path}/checkpoint"));
+        // Whoever has the key directory, and who names the paths and has nothing of the log but what is public.
+        for report in [world.verify(), world.verify_with_also(&["/backup", "/other"])] {
+            let of_kind = report.findings.iter().filter(|found| found.kind == FindingKind::CheckpointDamaged);
+            let told = of_kind.map(|found| &found.detail[..]).collect::<Vec<_>>();
+            assert!(!report.ok, "{path}");
+            assert!(
+                matches!(told[..], [told] if told.contains(path) && told.contains("no checkpoint")),
+                "{told:?}"
+            );
+        }
+        let refused =
+            [world.exported().unwrap_err(), world.events().unwrap_err(), world.try_open().err().unwrap()];
+        for error in refused {
+            assert_eq!(error.kind(), ErrorKind::Tampered, "{path}: {error}");
+            assert!(error.to_string().contains("has segments and no checkpoint"), "{path}: {error}");
+        }
+        assert_eq!(world.salvaged(), (0..60).collect(), "{path}");
+        world.machine.overwrite(&format!("{path}/checkpoint"), &checkpoint);
+        world.check(60);
+    }
+}
