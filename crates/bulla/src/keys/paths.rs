@@ -1,4 +1,4 @@
-//! `paths` of the key directory: the ids of the log's paths, which of them the writer has left, and which are lost.
+//! `paths` of the key directory: the ids of the log's paths, which of them the writer has left or has not used yet, and which are lost.
 //!
 //! A path that the writer has left holds nothing newer than the others, so a log may be gone on with where it is missing. Of a log that
 //! has lost a path frames may be gone that nobody has signed, so what lies beyond them is no sign that somebody took them away. So:
@@ -6,7 +6,9 @@
 //! Invariants:
 //! - a path is noted as left only once nothing is committed on it any more;
 //! - it is used again only once it is noted, durably, as one that is not left;
-//! - it is noted as lost only where somebody has said that it is no path of the log any more, and it was not there to be looked at.
+//! - it is noted as one that was never used only where it was made just now, and until it is to be written to;
+//! - it is noted as lost only where somebody has said that it is no path of the log any more, it was not there to be looked at, and it
+//!   was used before: with any other no frame can have gone.
 
 use crate::format::path::PathId;
 use crate::keys::files;
@@ -23,6 +25,8 @@ const FIRST_LINE: &str = "bulla paths v1\n";
 pub(crate) enum Fate {
     /// It may hold what no other path has.
     Kept,
+    /// It has never taken what is written: it holds no frame.
+    Spare,
     /// The writer has left it.
     Left,
     /// It is lost for good, with whatever lay there alone, and is none of the log's paths any more.
@@ -61,6 +65,7 @@ fn text(known: &[KnownPath]) -> String {
     let line = |path: &KnownPath| {
         let fate = match path.fate {
             Fate::Kept => "kept",
+            Fate::Spare => "spare",
             Fate::Left => "left",
             Fate::Lost => "lost",
         };
@@ -77,6 +82,7 @@ fn parse(bytes: &[u8]) -> Option<Vec<KnownPath>> {
         let id = PathId::parse(words.next()?)?;
         let fate = match words.next()? {
             "kept" => Fate::Kept,
+            "spare" => Fate::Spare,
             "left" => Fate::Left,
             "lost" => Fate::Lost,
             _ => return None,
@@ -100,6 +106,7 @@ mod tests {
             path(1, Fate::Left, "/var/log/audit"),
             path(2, Fate::Kept, "/mnt/a b"),
             path(4, Fate::Lost, "/mnt/a b"),
+            path(5, Fate::Spare, "/mnt/c"),
         ];
         let keys = Memory::new();
         assert_eq!(load(&keys).unwrap(), []);

@@ -47,15 +47,15 @@ pub(super) fn make(
             ));
         }
     }
-    let mut made = Vec::<(PathId, &PathBuf)>::new();
+    let mut made = Vec::<Made<'_>>::new();
     let mut stores = Vec::<(Arc<dyn Store>, String)>::new();
     for path in after {
         let store = open_path(path, environment);
-        let id = make_path(&*store, path, config.id, environment)?;
-        if made.iter().any(|(other, _)| *other == id) {
+        let (id, is_new) = make_path(&*store, path, config.id, environment)?;
+        if made.iter().any(|other| other.id == id) {
             return Err(refused(path, "is named twice"));
         }
-        made.push((id, path));
+        made.push(Made { id, path, is_new });
         stores.push((store, format!("{}, another backup path", path.display())));
     }
     tell_shared_disks(log, &stores, environment);
@@ -67,20 +67,34 @@ pub(super) fn make(
     if all == remembered { Ok(()) } else { known::save(keys, &all) }
 }
 
+/// A backup path that is named.
+struct Made<'a> {
+    id: PathId,
+    path: &'a PathBuf,
+    /// Whether it was none before.
+    is_new: bool,
+}
+
 /// What the key directory is to remember of a log whose own directory is the path `own`, and whose others are `made`.
 fn known_from_now_on(
     remembered: &[KnownPath],
     own: PathId,
-    made: &[(PathId, &PathBuf)],
+    made: &[Made<'_>],
     let_go: &[PathId],
 ) -> Vec<KnownPath> {
-    let of = |(id, path): &(PathId, &PathBuf)| {
-        let is_left = |known: &KnownPath| known.id == *id && known.fate == Fate::Left;
-        let fate = if remembered.iter().any(is_left) { Fate::Left } else { Fate::Kept };
-        KnownPath { id: *id, fate, place: path.display().to_string() }
+    let of = |&Made { id, path, is_new }: &Made<'_>| {
+        let before = remembered.iter().find(|known| known.id == id).map(|known| known.fate);
+        let fate = match before {
+            Some(fate @ (Fate::Left | Fate::Spare)) => fate,
+            None if is_new => Fate::Spare,
+            // What nothing is known of, and what was found again, may have been used.
+            None | Some(Fate::Kept | Fate::Lost) => Fate::Kept,
+        };
+        KnownPath { id, fate, place: path.display().to_string() }
     };
     let is_gone = |known: &&KnownPath| {
-        known.id != own && made.iter().all(|(id, _)| *id != known.id) && !let_go.contains(&known.id)
+        let is_named = known.id == own || made.iter().any(|made| made.id == known.id);
+        !is_named && known.fate != Fate::Spare && !let_go.contains(&known.id)
     };
     let mut lost = remembered.iter().filter(is_gone).collect::<Vec<_>>();
     // Those that were lost before come first, and are forgotten first.
@@ -96,8 +110,14 @@ fn known_from_now_on(
     all
 }
 
-/// Makes a path of a directory that is empty, or not there, and gives its id; that of one which is made already.
-fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environment) -> Result<PathId> {
+/// Makes a path of a directory that is empty, or not there, and gives its id; that of one which is made already. Also, whether it was made
+/// now.
+fn make_path(
+    store: &dyn Store,
+    path: &Path,
+    log: LogId,
+    environment: &Environment,
+) -> Result<(PathId, bool)> {
     bulla_store::require_own(store)?;
     let failed = |what: &str| {
         let name = store.describe(what);
@@ -106,7 +126,7 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
     require_parent(store, path, environment)?;
     store.create_directory("").map_err(failed(""))?;
     match path::read(store, log) {
-        Ok(Some(id)) => return Ok(id),
+        Ok(Some(id)) => return Ok((id, false)),
         Ok(None) => {}
         Err(NoPath::Other(why)) => {
             return Err(refused(path, &format!("cannot be a path of this log: {why}")));
@@ -136,7 +156,7 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
     }
     let written = bulla_store::write_new(store, files::PATH, path::text(log, id).as_bytes());
     written.map_err(failed(files::PATH))?;
-    Ok(id)
+    Ok((id, true))
 }
 
 /// Says which paths are on one file system with the log's directory or with a path before them: they would fail together.
@@ -193,9 +213,11 @@ mod tests {
         let id = |id: u8| PathId(LogId([id; 16]));
         let known = |of: u8, fate| KnownPath { id: id(of), fate, place: format!("/{of}") };
         let (own, place) = (known(0, Fate::Kept), PathBuf::from("/disk"));
+        // One that was there before.
+        let made = |of: u8| Made { id: id(of), path: &place, is_new: false };
         let mut remembered = vec![own.clone()];
         for disk in 1..=20 {
-            remembered = known_from_now_on(&remembered, own.id, &[(id(disk), &place)], &[]);
+            remembered = known_from_now_on(&remembered, own.id, &[made(disk)], &[]);
             let lost = (1..disk).rev().take(known::MOST_LOST).collect::<Vec<_>>().into_iter().rev();
             let mut expected =
                 vec![own.clone(), KnownPath { place: "/disk".to_owned(), ..known(disk, Fate::Kept) }];
@@ -204,7 +226,7 @@ mod tests {
             assert_eq!(remembered, expected);
         }
         // One that was looked at before it was left out is not lost, and one that is found is none any more.
-        let left = known_from_now_on(&remembered, own.id, &[(id(19), &place)], &[id(20)]);
+        let left = known_from_now_on(&remembered, own.id, &[made(19)], &[id(20)]);
         assert!(left.iter().all(|known| known.id != id(20)));
         assert_eq!(
             left.iter().filter(|known| known.id == id(19)).map(|known| known.fate).collect::<Vec<_>>(),
@@ -213,5 +235,24 @@ mod tests {
         // Under the name of another path the first one is lost.
         let moved = known_from_now_on(&remembered, id(20), &[], &[]);
         assert!(moved.contains(&known(0, Fate::Lost)) && moved[0].id == id(20), "{moved:?}");
+    }
+
+    /// With it no frame can have gone, so that a hole in the log has another reason.
+    #[test]
+    fn a_path_that_was_never_used_is_not_lost_with_anything() {
+        let id = |id: u8| PathId(LogId([id; 16]));
+        let places = [PathBuf::from("/used"), PathBuf::from("/spare")];
+        let made = |of: u8| Made { id: id(of), path: &places[usize::from(of) - 1], is_new: true };
+        let mut remembered = known_from_now_on(&[], id(0), &[made(1), made(2)], &[]);
+        assert!(remembered.iter().all(|known| known.fate == Fate::Spare), "{remembered:?}");
+        // Named once more each is what it was.
+        let named = |of: u8| Made { is_new: false, ..made(of) };
+        assert_eq!(known_from_now_on(&remembered, id(0), &[named(1), named(2)], &[]), remembered);
+        remembered[0].fate = Fate::Kept;
+        let left = known_from_now_on(&remembered, id(0), &[], &[]);
+        let lost = KnownPath { fate: Fate::Lost, ..remembered[0].clone() };
+        assert_eq!(left, [lost]);
+        // One that is there and of which nothing is known may have been used.
+        assert_eq!(known_from_now_on(&left, id(0), &[named(2)], &[])[0].fate, Fate::Kept);
     }
 }

@@ -347,7 +347,8 @@ impl Paths for LogPaths {
         let state = self.state();
         let is_there =
             |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
-        state.known.iter().any(|known| !is_there(known.id))
+        // With one that was never used nothing is gone.
+        state.known.iter().any(|known| known.fate != Fate::Spare && !is_there(known.id))
     }
 
     fn has_published(&self) -> bool {
