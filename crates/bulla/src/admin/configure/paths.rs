@@ -5,7 +5,8 @@ use crate::format::files;
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::segment;
 use crate::keys::paths::{self as known, Fate, KnownPath};
-use crate::scan::paths::{is_same_place, open_path};
+use crate::scan::checkpoint::read_note;
+use crate::scan::paths::{is_same_place, join_paths, open_path, signed_elsewhere};
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -65,6 +66,30 @@ pub(super) fn make(
     let remembered = known::load(keys)?;
     let all = known_from_now_on(&remembered, own, &made, &let_go);
     if all == remembered { Ok(()) } else { known::save(keys, &all) }
+}
+
+/// Says where the paths that are named now have less of the log than was signed: no writer goes on with that.
+pub(super) fn tell_what_is_elsewhere(
+    (log, keys): (Arc<dyn Store>, &Arc<dyn Store>),
+    config: &LogConfig,
+    environment: &Environment,
+) {
+    // Whatever cannot be read is told by whoever opens the log.
+    let Some(tell) = &environment.path_replaced else { return };
+    let Ok(log) = join_paths(log, Some(keys), &[], environment) else { return };
+    let Ok(note) = read_note(&*log) else { return };
+    let signed = match note.map(|note| config.own_keys().open(&note)) {
+        Some(Ok(checkpoint)) => checkpoint.size,
+        Some(Err(_)) => return,
+        None => 0,
+    };
+    if let Some(covered) = signed_elsewhere(&*log, &**keys, signed) {
+        tell(&format!(
+            "the newest checkpoint on the paths that are named now covers {signed} frames, and the log's seal state {covered}: no writer \
+             goes on with that, unless one of them has the frames between; bring the path that has the rest, or see docs/operating.md, \
+             \"The path in use is lost\""
+        ));
+    }
 }
 
 /// A backup path that is named.
