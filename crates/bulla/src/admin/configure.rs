@@ -322,6 +322,9 @@ impl Configure {
                 self.make_pin(&mut plan, (&*log, &*keys), environment)?;
                 let _paths = self.make_paths(&mut plan, (&*directory, &*keys), environment)?;
                 plan.change_settings(&*log, &*keys)?;
+                if self.changes(BACKUP_PATHS) {
+                    paths::tell_what_is_elsewhere((directory, &keys), &plan.after, environment);
+                }
                 // It is done: what is told beside that is no reason to fail any more.
                 plan.configured.live = is_live(&*log).unwrap_or(was_live);
             }

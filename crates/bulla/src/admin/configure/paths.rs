@@ -5,7 +5,8 @@ use crate::format::files;
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::segment;
 use crate::keys::paths::{self as known, Fate, KnownPath};
-use crate::scan::paths::{is_same_place, open_path};
+use crate::scan::checkpoint::read_note;
+use crate::scan::paths::{is_same_place, join_paths, open_path, signed_elsewhere};
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -206,6 +207,30 @@ struct Made<'a> {
     is_new: bool,
 }
 
+/// Says where the paths that are named now have less of the log than was signed: no writer goes on with that.
+pub(super) fn tell_what_is_elsewhere(
+    (log, keys): (Arc<dyn Store>, &Arc<dyn Store>),
+    config: &LogConfig,
+    environment: &Environment,
+) {
+    // Whatever cannot be read is told by whoever opens the log.
+    let Some(tell) = &environment.path_replaced else { return };
+    let Ok(log) = join_paths(log, Some(keys), &[], environment) else { return };
+    let Ok(note) = read_note(&*log) else { return };
+    let signed = match note.map(|note| config.own_keys().open(&note)) {
+        Some(Ok(checkpoint)) => checkpoint.size,
+        Some(Err(_)) => return,
+        None => 0,
+    };
+    if let Some(covered) = signed_elsewhere(&*log, &**keys, signed) {
+        tell(&format!(
+            "the newest checkpoint on the paths that are named now covers {signed} frames, and the log's seal state {covered}: no writer \
+             goes on with that, unless one of them has the frames between; bring the path that has the rest, or see docs/operating.md, \
+             \"The path in use is lost\""
+        ));
+    }
+}
+
 /// What the key directory is to remember of a log whose own directory is the path `own`, and whose others are `made`.
 fn known_from_now_on(
     remembered: &[KnownPath],
@@ -385,17 +410,17 @@ mod tests {
     fn a_path_that_was_never_used_is_not_lost_with_anything() {
         let id = |id: u8| PathId(LogId([id; 16]));
         let places = [PathBuf::from("/used"), PathBuf::from("/spare")];
-        let made = |at: usize| Made { id: id(at as u8 + 1), path: &places[at], is_new: true };
-        let mut remembered = known_from_now_on(&[], id(0), &[made(0), made(1)], &[]);
+        let made = |of: u8| Made { id: id(of), path: &places[usize::from(of) - 1], is_new: true };
+        let mut remembered = known_from_now_on(&[], id(0), &[made(1), made(2)], &[]);
         assert!(remembered.iter().all(|known| known.fate == Fate::Spare), "{remembered:?}");
         // Named once more each is what it was.
-        let named = |at: usize| Made { is_new: false, ..made(at) };
-        assert_eq!(known_from_now_on(&remembered, id(0), &[named(0), named(1)], &[]), remembered);
+        let named = |of: u8| Made { is_new: false, ..made(of) };
+        assert_eq!(known_from_now_on(&remembered, id(0), &[named(1), named(2)], &[]), remembered);
         remembered[0].fate = Fate::Kept;
         let left = known_from_now_on(&remembered, id(0), &[], &[]);
         let lost = KnownPath { fate: Fate::Lost, ..remembered[0].clone() };
         assert_eq!(left, [lost]);
         // One that is there and of which nothing is known may have been used.
-        assert_eq!(known_from_now_on(&left, id(0), &[named(1)], &[])[0].fate, Fate::Kept);
+        assert_eq!(known_from_now_on(&left, id(0), &[named(2)], &[])[0].fate, Fate::Kept);
     }
 }

@@ -35,6 +35,7 @@ use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, FileSystem, Lock, PathStanding, PathState, Paths, Result, Store, Switch};
+pub(crate) use refusing::signed_elsewhere;
 use spreading::Lacking;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -5,7 +5,11 @@
 use super::{LogPaths, OnePath};
 use crate::format::path::NoPath;
 use crate::keys::paths::Fate;
-use bulla_store::{Error, MissingPath, Paths, Result};
+use crate::keys::seal_state::SealState;
+use crate::scan::stored_tree;
+use bulla_proof::tile::FULL_WIDTH;
+use bulla_proof::tree::TreeHead;
+use bulla_store::{Error, MissingPath, Paths, Result, Store};
 
 impl LogPaths {
     /// That each of the paths that are `meant` could be looked at.
@@ -35,6 +39,16 @@ impl LogPaths {
         self.require_looked_at(|path| !is_left(path))?;
         let missing = self.missing().into_iter().find(|missing| !missing.left);
         let Some(MissingPath { place, reason, .. }) = missing else { return Ok(()) };
+        let signed = self.published_frames().unwrap_or(0);
+        let elsewhere = self.keys.as_ref().and_then(|keys| signed_elsewhere(self, &**keys, signed));
+        if let Some(covered) = elsewhere {
+            return Err(Error::unavailable(format!(
+                "{place} is a path of the log, and is missing: {reason}. Bring it, or mount it: the newest checkpoint on the other paths \
+                 covers {signed} frames, and the log's seal state {covered}. Where it is lost for good, and no other path has the frames \
+                 between, what is left is read, and not written to any more, whatever `backup_paths` names: docs/operating.md, \"The path \
+                 in use is lost\", says what there is to do then"
+            )));
+        }
         let way_out = match place == self.first.describe("") {
             true => {
                 "go on under the name of another path: `bulla config PATH --keys KEYS set backup_paths PATHS` names the others that \
@@ -69,4 +83,23 @@ impl LogPaths {
         };
         missing.into_iter().for_each(|(index, what)| self.tell(index, what));
     }
+}
+
+/// How many frames the seal state in `keys` speaks of, where no path that is there has the tree of those: the newest checkpoint that one has
+/// covers `signed` frames, which are fewer.
+pub(crate) fn signed_elsewhere(log: &dyn Store, keys: &dyn Store, signed: u64) -> Option<u64> {
+    let state = SealState::load(keys).ok()?;
+    let of = TreeHead { size: state.chain.next_frame(), root: state.root };
+    if of.size <= signed {
+        return None;
+    }
+    let width = u64::from(FULL_WIDTH);
+    let (index, rest) = (of.size / width, of.size % width);
+    let has_list = || match u16::try_from(rest) {
+        Ok(rest) if rest > 0 => matches!(stored_tree::read_bundle(log, index, rest), Ok(Some(_))),
+        _ => true,
+    };
+    // A path that was given the tree before it was signed is gone on from.
+    let has_tree = matches!(stored_tree::root_at(log, of, of.size), Ok(Some(_))) && has_list();
+    (!has_tree).then_some(of.size)
 }

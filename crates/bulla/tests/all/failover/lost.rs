@@ -379,3 +379,40 @@ fn a_hole_in_a_log_that_has_lost_no_path_is_refused() {
     holes.for_each(|name| assert!(world.machine.remove_file(&format!("backup/{name}"))));
     assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Tampered);
 }
+
+/// The newest checkpoint lay there alone: what leads out of other losses does not lead out of this one, which is said before anybody tries.
+#[test]
+fn that_a_log_is_not_gone_on_with_without_the_path_in_use_is_said_before_that_is_left_out() {
+    let mut world = World::with_erasure(&["/backup", "/third"], true);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    log.close().unwrap();
+    world.machine.heal();
+    let lost = world.files_below("backup");
+    world.destroy("backup");
+    let error = world.try_open().err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let said = error.to_string();
+    assert!(said.contains("backup is a path of the log, and is missing"), "{said}");
+    assert!(said.contains("what is left is read, and not written to any more"), "{said}");
+    assert!(!said.contains("names those that are left"), "{said}");
+
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let all = told.clone();
+    world.tell_of_paths(move |what| all.lock().unwrap().push(what.to_owned()));
+    let says = |what: &String| what.contains("no writer goes on with that");
+    world.configure(&["/third"]).unwrap();
+    assert_eq!(told.lock().unwrap().iter().filter(|what| says(what)).count(), 1, "{told:?}");
+    assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Tampered);
+
+    // With the path that has the rest nothing is said, and the log goes on.
+    world.put_back("backup", &lost);
+    world.configure(&["/backup", "/third"]).unwrap();
+    assert_eq!(told.lock().unwrap().iter().filter(|what| says(what)).count(), 1, "{told:?}");
+    let log = world.open();
+    world.append(&log, 8..12);
+    log.close().unwrap();
+    world.check(12);
+}
