@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{note_lines, print, print_json};
+use crate::path_states::ChangedPath;
 use crate::terminal;
 use crate::verify::parse_key;
 use crate::witness_policy::read_policy;
@@ -443,6 +444,9 @@ struct Outcome {
     recorded: Option<bool>,
     /// Whether a writer has the log open.
     live: bool,
+    /// What became of which of the log's paths; absent where nothing did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    paths: Vec<ChangedPath>,
     /// Whether it is about recipients, about the heartbeat, about rules for fields, about the erasure key, and about witnesses.
     #[serde(skip)]
     about: [bool; 5],
@@ -454,12 +458,17 @@ impl From<&Applied> for Outcome {
         let fields = done.keys.iter().any(|key| key.starts_with("fields."));
         let has = |name: &str| done.keys.iter().any(|key| key == name);
         let about = [recipients, has("heartbeat"), fields, has("erasure_key"), has("witness_policy")];
-        Outcome { changed: *changed, recorded: *recorded, live: done.live, about }
+        let paths = done.paths.iter().map(ChangedPath::from).collect();
+        Outcome { changed: *changed, recorded: *recorded, live: done.live, paths, about }
     }
 }
 
 impl Outcome {
     fn to_text(&self) -> String {
+        self.paths.iter().map(ChangedPath::to_text).chain([self.to_text_without_paths()]).collect()
+    }
+
+    fn to_text_without_paths(&self) -> String {
         match self {
             Outcome {
                 recorded: Some(true),

@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths};
-use crate::missing_paths::MissingPathJson;
 use crate::output::{on_line, print, print_json, time};
+use crate::path_states::{MissingPathJson, PathJson};
 use bulla::control::{Client, Status};
 use bulla::environment::{Clock, SystemClock};
 use bulla::store::FileSystem;
@@ -13,7 +13,6 @@ use bulla::vault::ReplicaState;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Say what a log is and how much is in it, without checking it.
@@ -39,7 +38,6 @@ impl Info {
         let mut facts = Facts::from(bulla::info_of(self.place.log()?)?);
         let mut failures = Vec::new();
         facts.vault_replicas = self.replicas(&mut failures);
-        facts.backup_paths = self.place.backup_paths();
         facts.pin = self.pin(&facts);
         self.refusals(&mut facts, &mut failures);
         facts.dropping = self.dropping(&mut failures);
@@ -167,9 +165,9 @@ struct Facts {
     vault_replicas: Option<Vec<Replica>>,
     /// The log's pin; `null` where it has none, and where the key directory, which says so, cannot be read.
     pin: Option<Pin>,
-    /// The paths on which the log goes on, for whoever may look into the key directory.
-    #[serde(skip)]
-    backup_paths: Vec<PathBuf>,
+    /// The paths of the log, and those that it has lost; absent where it has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    paths: Vec<PathJson>,
     /// The paths of the log that are not there; absent where all are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing_paths: Vec<MissingPathJson>,
@@ -330,7 +328,7 @@ impl From<bulla::Info> for Facts {
             extra: info.extra,
             vault_replicas: None,
             pin: None,
-            backup_paths: Vec::new(),
+            paths: info.paths.iter().map(PathJson::from).collect(),
             missing_paths: info.missing_paths.iter().map(MissingPathJson::from).collect(),
             dropping: None,
             keys_failures: Vec::new(),
@@ -393,10 +391,7 @@ impl Facts {
             };
             ("pin", format!("{}  {state}{behind}", pin.path))
         }));
-        let paths = self.backup_paths.iter().map(|path| path.display().to_string());
-        let is_there = |path: &String| self.missing_paths.iter().all(|missing| missing.path() != path);
-        lines.extend(paths.filter(is_there).map(|path| ("path", path)));
-        lines.extend(self.missing_paths.iter().map(|path| ("missing", path.to_text())));
+        lines.extend(self.paths.iter().map(|path| ("path", path.to_text())));
         lines.extend(self.dropping.iter().map(|dropping| {
             let (more, since) = (if dropping.over { "" } else { " at least" }, dropping.since.as_deref());
             let since = since.map_or_else(String::new, |since| format!(" since {since}"));

@@ -167,14 +167,13 @@ impl LogPaths {
         settings.map(|settings| places(&settings, "backup_paths")).unwrap_or_default()
     }
 
-    /// The directory in which the log with this id sets entries aside that it drops, and how many files of it are there; `None` where there are
-    /// none, or the settings that are kept with the keys cannot be read.
-    pub(crate) fn set_aside(&self, log: &str) -> Option<(PathBuf, usize)> {
-        let settings = self.host_settings().ok()??.settings();
-        let path = PathBuf::from(&settings.iter().find(|setting| setting.name == "error_path")?.value);
-        let items = FileSystem::new(&path).list("").ok()?;
-        let count = items.iter().filter(|item| item.name.starts_with(log)).count();
-        (count > 0).then_some((path, count))
+    /// The directory in which the log with this id sets entries aside that it drops, and how many files of it are there, or why that cannot be
+    /// known; `None` where nothing is set aside, or the settings that are kept with the keys cannot be read.
+    pub(crate) fn set_aside(&self, log: &str) -> Option<(PathBuf, io::Result<usize>)> {
+        let path = places(&self.host_settings().ok()??, "error_path").pop()?;
+        let items = FileSystem::new(&path).list("");
+        let count = items.map(|items| items.iter().filter(|item| item.name.starts_with(log)).count());
+        (!matches!(count, Ok(0))).then_some((path, count))
     }
 
     /// The text of the seal key in `given`, or else of the one in the key directory, if there is one.

@@ -29,10 +29,10 @@ mod manual;
 mod maps;
 mod mirror;
 mod missing_keys;
-mod missing_paths;
 mod new_file;
 mod nothing_found;
 mod order;
+mod path_states;
 mod prove;
 #[cfg(feature = "proxy")]
 mod proxy;

@@ -54,8 +54,8 @@ logs = []
     after_help = "\
 A witness cosigns a checkpoint only where its tree goes on from the last one that it cosigned (C2SP
 tlog-witness), so whoever asks for its signature cannot be shown another history. It keeps what
-it signs in two places before it signs; where one is lost, or its state is of an earlier time, it does
-not start. At SIGHUP it reads `logs` anew.
+it signs in two places before it signs; where one is lost, or its state is of an earlier time, it
+does not start. At SIGHUP it reads `logs` anew.
 A log asks it by a line of its policy: witness NAME VKEY URL (`bulla init --witness-policy`).
 
 Example:

@@ -174,6 +174,11 @@ impl Observation {
             ("bulla_log_syncs_total", "Syncs of segments.", log.syncs.count),
             ("bulla_log_checkpoints_total", "Checkpoints that were published.", log.checkpoints.count),
             ("bulla_log_abandoned_total", "Segments that were given up.", log.abandoned),
+            (
+                "bulla_log_failovers_total",
+                "How often the log went on on another path because one failed.",
+                log.failovers.count,
+            ),
         ];
         metrics.extend(counts.map(|(name, help, count)| counter(name, help, &[], count)));
         let left_out = watch.vault_replicas().iter().filter(|it| it.failure.is_some()).count();
@@ -193,6 +198,11 @@ impl Observation {
                 "bulla_log_replicas_left_out",
                 "Replicas of the vault that were left out because they failed.",
                 left_out as u64,
+            ),
+            (
+                "bulla_log_failing_paths",
+                "Paths of the log that are missing, or failed when they were written to last.",
+                log.failing_paths,
             ),
         ];
         metrics.extend(gauges.map(|(name, help, value)| gauge(name, help, value)));

@@ -19,7 +19,7 @@ pub use atomic::{read_secret, read_small, replace, write_new};
 pub use error::{Effect, Error, ErrorKind, Result};
 pub use filesystem::FileSystem;
 pub use owner::require_own;
-pub use paths::{MissingPath, Paths, Switch};
+pub use paths::{MissingPath, PathStanding, PathState, Paths, Switch};
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};

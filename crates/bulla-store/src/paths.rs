@@ -75,11 +75,18 @@ pub trait Paths: Debug {
     /// Looks again which path has come furthest, for whoever reads beside a writer.
     fn look_again(&self);
 
+    /// How many paths do not work at present, of a log that is written: those that are missing or could not be locked, those that failed when
+    /// something was written to them last, and all, as long as none takes what is written.
+    fn failing(&self) -> usize;
+
     /// Which paths took over since this was asked last, of those on which something was committed.
     fn take_switches(&self) -> Vec<Switch>;
 
     /// The paths that are not there.
     fn missing(&self) -> Vec<MissingPath>;
+
+    /// All paths that are named, in the order in which they are tried, and those that the key directory has as lost.
+    fn states(&self) -> Vec<PathState>;
 
     /// What is wrong with paths that are not what they say they are, one sentence each: two places that both say they are one path, and
     /// one in whose place another is expected.
@@ -135,4 +142,30 @@ pub struct MissingPath {
     pub reason: String,
     /// Whether the writer has left it, so that it holds nothing newer than the others.
     pub left: bool,
+}
+
+/// A path of a log, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathState {
+    /// Where it is, or was last.
+    pub place: String,
+    /// Its id in hexadecimal, as far as that is known.
+    pub id: Option<String>,
+    /// What the writer made of it.
+    pub standing: PathStanding,
+    /// Why it counts for missing; `None` where it is there, and of one that is lost.
+    pub missing: Option<String>,
+}
+
+/// What the writer of a log made of one of its paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathStanding {
+    /// It takes what is written: the log has come furthest on it.
+    InUse,
+    /// It may hold what no other path has.
+    Kept,
+    /// The writer has left it, so that it holds nothing newer than the others.
+    Left,
+    /// It is lost for good, and none of the log's paths any more.
+    Lost,
 }

@@ -25,7 +25,7 @@ pub mod socket;
 mod witness;
 mod write;
 
-pub use admin::configure::{Configure, Configured};
+pub use admin::configure::{Configure, Configured, PathChange, PathOutcome};
 pub use admin::init::{Created, Init};
 pub use admin::restore::{CutErasure, Extent, Outlook, Restore, Restored};
 pub use bulla_crypto::environment;

@@ -14,7 +14,8 @@ use bulla::socket::{Counts, Intake, Listen, Sent};
 use bulla::text::ParsedEntry;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::{Entry, Telemetry};
-use bulla_ingest::convert::{Converted, Converter};
+use bulla_ingest::convert::{Conversion, Converted, Converter};
+use bulla_ingest::format::Format;
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub(super) fn parse_mode(text: &str) -> Result<u32, String> {
 /// What the command does with what is sent.
 struct Sending {
     terms: Terms,
+    /// Of what comes as a datagram of its own.
+    records: Arc<Conversion>,
     taken: Arc<Mutex<Taken>>,
     /// Why a refused line could not be kept.
     failure: Arc<Mutex<Option<Failure>>>,
@@ -41,12 +44,11 @@ struct Sending {
 
 impl Intake for Sending {
     fn parse(&self, line: &[u8]) -> Result<ParsedEntry, String> {
-        // Formats whose first record names columns are none of a socket's, so that there is nothing to remember.
-        match Converter::new(&self.terms.conversion).convert(line, now()) {
-            Converted::Entry(parsed) => Ok(parsed),
-            Converted::Nothing => Err("it is no record".to_owned()),
-            Converted::Refused(reason) => Err(reason),
-        }
+        convert(&self.terms.conversion, line)
+    }
+
+    fn parse_record(&self, record: &[u8]) -> Result<ParsedEntry, String> {
+        convert(&self.records, record)
     }
 
     fn complete<'a>(&'a self, entry: &mut Entry<'a>) -> Result<(), String> {
@@ -61,11 +63,25 @@ impl Intake for Sending {
     }
 }
 
+fn convert(conversion: &Arc<Conversion>, record: &[u8]) -> Result<ParsedEntry, String> {
+    // Formats whose first record names columns are none of a socket's, so that there is nothing to remember.
+    match Converter::new(conversion).convert(record, now()) {
+        Converted::Entry(parsed) => Ok(parsed),
+        Converted::Nothing => Err("it is no record".to_owned()),
+        Converted::Refused(reason) => Err(reason),
+    }
+}
+
 /// Listens until a signal comes or something fails, and says how it went.
 pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<Exit, Failure> {
     let Open { taken, conversion, log, .. } = open;
     let failure = Arc::new(Mutex::new(None));
-    let intake = Sending { terms: append.terms(&conversion), taken: taken.clone(), failure: failure.clone() };
+    let intake = Sending {
+        terms: append.terms(&conversion),
+        records: append.form.conversion_of(Format::Syslog)?,
+        taken: taken.clone(),
+        failure: failure.clone(),
+    };
     let mut listen = Listen::default().mode(append.listen_mode).clients(append.clients);
     listen = listen.peer_is_actor(append.actor_from_peer).intake(Arc::new(intake));
     let mut places = Vec::new();
@@ -111,8 +127,9 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
     };
     let counts = listening.stop();
     log.end_dropping();
-    // Before the log is closed, which waits for a medium less patiently.
-    let signed = log.flush();
+    // Before the log is closed, which waits for a medium less patiently. What was dropped since it was flushed last is told by the first
+    // answer, and counted: another one is of the rest.
+    let signed = log.flush().or_else(|error| if log.dropped() > 0 { log.flush() } else { Err(error) });
     let (telemetry, closed) = log.close_with_telemetry();
     let kept = taken::lock(&taken).refused.finish();
     meter.end(counts.accepted, &telemetry);
@@ -127,7 +144,7 @@ pub(super) fn run(append: &Append, interrupt: &Interrupt, open: Open) -> Result<
         true => print_json(&summary)?,
         false => print(&summary.to_text())?,
     }
-    Ok(if counts.refused == 0 { Exit::Done } else { Exit::SomeRefused })
+    Ok(if counts.refused + summary.dropped == 0 { Exit::Done } else { Exit::SomeRefused })
 }
 
 #[derive(Serialize)]
@@ -141,6 +158,8 @@ struct Summary<'a> {
     /// Those that are durable.
     committed: u64,
     lost: u64,
+    /// Those that were dropped since nothing took what the log writes.
+    dropped: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
 }
@@ -148,14 +167,28 @@ struct Summary<'a> {
 impl Summary<'_> {
     fn new(counts: Counts, telemetry: &Telemetry) -> Self {
         let Counts { clients, turned_away, batches, datagrams, accepted, refused } = counts;
-        let (committed, lost) = (telemetry.entries, telemetry.lost);
-        Summary { clients, turned_away, batches, datagrams, accepted, refused, committed, lost, error: None }
+        let Telemetry { entries: committed, lost, dropped, .. } = *telemetry;
+        Summary {
+            clients,
+            turned_away,
+            batches,
+            datagrams,
+            accepted,
+            refused,
+            committed,
+            lost,
+            dropped,
+            error: None,
+        }
     }
 
     fn to_text(&self) -> String {
-        let Summary { clients, turned_away, batches, datagrams, accepted, refused, committed, lost, .. } =
-            self;
-        let mut text = format!("{accepted} accepted, {refused} refused, {committed} committed\n");
+        let Summary { clients, turned_away, batches, datagrams, accepted, refused, committed, .. } = self;
+        let mut text = format!("{accepted} accepted, {refused} refused, {committed} committed");
+        if self.dropped > 0 {
+            text += &format!(", {} dropped", self.dropped);
+        }
+        text += "\n";
         text += &format!(
             "of {} in {} {}",
             counted(*clients, "client"),
@@ -168,8 +201,8 @@ impl Summary<'_> {
         if *turned_away > 0 {
             text += &format!("; {} turned away", counted(*turned_away, "client"));
         }
-        if *lost > 0 {
-            text += &format!("; {lost} lost");
+        if self.lost > 0 {
+            text += &format!("; {} lost", self.lost);
         }
         text + "\n"
     }

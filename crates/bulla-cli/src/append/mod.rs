@@ -224,10 +224,9 @@ impl Append {
                 "--source is one input: give one file, or none; nothing was appended",
             ));
         }
-        let conversion = match (&self.listen_syslog, self.follow && following::are_journals(&self.files)) {
-            (Some(_), _) => self.form.conversion_of(Format::Syslog)?,
-            (None, true) => self.form.conversion_of(Format::JournalExport)?,
-            (None, false) => self.form.conversion()?,
+        let conversion = match self.follow && following::are_journals(&self.files) {
+            true => self.form.conversion_of(Format::JournalExport)?,
+            false => self.form.conversion()?,
         };
         if self.listening().is_some() && Converter::new(&conversion).has_header() {
             let message = "a format whose first line names the columns is none for a socket: give `columns` in the map (docs/maps.md)";

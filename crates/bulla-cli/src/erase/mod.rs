@@ -117,6 +117,7 @@ impl Erase {
             return Err(without_erasure());
         }
         if !self.again.is_empty() {
+            self.tell_of_set_aside(&info);
             return again::run(&self, &info);
         }
         if !self.certificates.is_empty() {
@@ -124,6 +125,7 @@ impl Erase {
         }
         self.refuse_to_overwrite()?;
         let Given { order, keep, kept } = self.order(&info)?;
+        self.tell_of_set_aside(&info);
         let until_it_is_begun = interrupt::exit_for_now(self.json)?;
         let preview = Looking::new(&self.place, &self.identities, &info.vkey)?.preview(&order);
         let preview = match preview {
@@ -183,6 +185,25 @@ impl Erase {
         failure
     }
 
+    /// Says what no erasure reaches: what the log has dropped and set aside.
+    fn tell_of_set_aside(&self, info: &Info) {
+        match self.place.set_aside(&info.id.to_string()) {
+            Some((path, Ok(count))) => note!(
+                "{} in {} {} entries that were dropped, maybe of those who are to be erased: append or delete {} (docs/operating.md, \"Dropping\")",
+                counted(count as u64, "file"),
+                path.display(),
+                agreeing(count as u64, "holds", "hold"),
+                agreeing(count as u64, "it", "them"),
+            ),
+            Some((path, Err(error))) => note!(
+                "{}, where entries lie that were dropped, cannot be looked at: {error}; what is there of those who are to be erased stays \
+                 (docs/operating.md, \"Dropping\")",
+                path.display(),
+            ),
+            None => {}
+        }
+    }
+
     /// Carries the order out, once whoever is at the terminal agrees.
     fn carry_out(
         &self,
@@ -227,15 +248,6 @@ impl Erase {
                 "the log tells of this erasure in frame {frame}; for its certificate: bulla prove DIR --event {frame} -o FILE"
             ))
         })?;
-        if let Some((path, count)) = self.place.set_aside(&info.id.to_string()) {
-            note!(
-                "{} in {} {} entries that were dropped, maybe of those who are erased: append or delete {} (docs/operating.md, \"Dropping\")",
-                counted(count as u64, "file"),
-                path.display(),
-                agreeing(count as u64, "holds", "hold"),
-                agreeing(count as u64, "it", "them"),
-            );
-        }
         Ok(if erasure.unknown.is_empty() { Exit::Done } else { Exit::SomeRefused })
     }
 

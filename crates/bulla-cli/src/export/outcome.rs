@@ -2,8 +2,8 @@
 
 use crate::exit::Exit;
 use crate::missing_keys::{self, WITHOUT};
-use crate::missing_paths::MissingPathJson;
 use crate::nothing_found::SubjectJson;
+use crate::path_states::MissingPathJson;
 use bulla::text::spelling::counted;
 use bulla::{Exported, Query, Severity, Unopened};
 use serde::Serialize;

@@ -66,6 +66,27 @@ fn who_cannot_tell_how_many_are_erased_says_so() {
     assert_eq!(erased(&without, &["--public"]), (Some(0), false, "0".to_owned()));
 }
 
+/// What was dropped and set aside no erasure reaches: that is said before anybody is erased, and so is that nobody can look.
+#[test]
+fn what_is_set_aside_is_told_before_an_erasure() {
+    let (place, _) = filled();
+    let aside = path(&place, "aside");
+    fs::create_dir(&aside).unwrap();
+    place.run("config", &["set", "on_failure", "drop", "error_path", &aside]).exits(exit::DONE);
+    let dry_run = || place.run("erase", &["--subject", "s7", "--dry-run"]).exits(exit::DONE).err;
+    assert!(!dry_run().contains("aside"));
+    let id = place.run("info", &["--json"]).exits(exit::DONE).json()["id"].as_str().unwrap().to_owned();
+    place.write(&format!("aside/{id}-1.age"), b"age");
+    place.write("aside/others", b"");
+    let told = format!("1 file in {aside} holds entries that were dropped");
+    assert!(dry_run().contains(&told), "{}", dry_run());
+    fs::rename(&aside, path(&place, "unmounted")).unwrap();
+    let told = format!("{aside}, where entries lie that were dropped, cannot be looked at: ");
+    assert!(dry_run().contains(&told), "{}", dry_run());
+    let ran = place.run("erase", &["--subject", "s7"]).exits(exit::DONE);
+    assert!(ran.err.contains(&told), "{}", ran.err);
+}
+
 /// Of a log whose groups share nothing, nothing that they have in common remains; and neither the certificate nor the command says so.
 #[test]
 fn what_is_said_to_remain_is_what_does_in_this_log() {

@@ -3,6 +3,7 @@
 use crate::support::{Place, Ran, command, command_under, eventually, exit, finish, not_tested, signal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -246,6 +247,29 @@ fn that_others_may_send_whatever_they_like_is_told() {
         let ran = finish(child).exits(exit::DONE);
         assert_eq!(ran.err.contains(told), is_told, "{more:?}: {ran:?}");
     }
+}
+
+/// Where no format is named, each socket has its own.
+#[test]
+fn a_syslog_socket_beside_others_leaves_them_what_they_take() {
+    let place = Place::new();
+    let [records, datagrams] = ["log.sock", "entries.sock"].map(|name| place.path(name));
+    let [log, entries] = [&records, &datagrams].map(|path| path.to_str().unwrap());
+    let arguments = place.arguments("append", &["--listen-syslog", log, "--listen-datagrams", entries]);
+    let child = command(arguments).spawn().unwrap();
+    eventually("it listens", || records.exists() && datagrams.exists());
+    let send = |message: &[u8], to| UnixDatagram::unbound().unwrap().send_to(message, to).unwrap();
+    send(b"<38>Nov  6 01:00:00 sshd[12]: Accepted publickey", &records);
+    send(b"L{\"operation\":\"read\",\"actor\":\"ada\"}\n", &datagrams);
+    signal(&child, Signal::TERM);
+    let ran = finish(child).exits(exit::DONE);
+    assert!(ran.out.starts_with("2 accepted, 0 refused, 2 committed\n"), "{}", ran.out);
+    let operations = place
+        .entries()
+        .iter()
+        .map(|entry| entry["operation"].as_str().unwrap().to_owned())
+        .collect::<BTreeSet<_>>();
+    assert_eq!(operations, ["message", "read"].map(str::to_owned).into());
 }
 
 #[test]

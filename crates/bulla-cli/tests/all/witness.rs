@@ -383,7 +383,9 @@ fn a_witness_whose_state_is_lost_or_older_does_not_start() {
 
 #[test]
 fn witnesses_are_named_changed_and_taken_away_by_config() {
-    let cosigner = Cosigner::new("ed25519");
+    let mut cosigner = Cosigner::new("ed25519");
+    // A port of root's, so that no other test's server gets it.
+    cosigner.address.set_port(1);
     let place = Place::new();
     assert!(info(&place.audit()).get("witnesses").is_none());
     let policy = cosigner.policy(&place);

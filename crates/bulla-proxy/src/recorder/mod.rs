@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //! - tickets are given in the order of the entries, and one is durable once all before it are;
-//! - at most one group of entries is on its way to the medium for each worker, but for what tells of a gap: what is recorded meanwhile goes with the next one,
+//! - at most one group of entries is on its way to the medium for each worker: what is recorded meanwhile goes with the next one,
 //!   so that one sync serves all connections;
+//! - what the log says of a group is about its entries, and what it says of an entry that tells of a gap is about that alone;
 //! - nothing is allocated for an entry in the steady state, but for keys that are written in another form than they have.
 //!
 //! Where the log's memory is full, entries wait in a backlog as long as the log's option `append_timeout` says, and meanwhile
@@ -13,6 +14,7 @@
 //! tell by its tickets; it goes on with what comes after.
 
 mod backlog;
+mod durable;
 pub(crate) mod learning;
 mod losses;
 mod payload;
@@ -29,11 +31,13 @@ use crate::warnings::{Kind, Warnings};
 use backlog::Backlog;
 use bulla::environment::Clock;
 use bulla::{Entry, Error, ErrorKind, Producer, Receipt};
+pub use durable::Durable;
+use durable::Group;
 pub use losses::Losses;
 pub(crate) use renewal::Renewal;
 use renewal::patience;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// How entries come to be, for all workers alike.
 pub struct Recording {
@@ -51,63 +55,6 @@ pub struct Recording {
     pub counters: Arc<Counters>,
     /// Who is told what an operator should know of.
     pub warnings: Arc<Warnings>,
-}
-
-/// How many entries of one worker are durable, as the log's own thread tells it.
-pub struct Durable {
-    /// The ticket up to which entries are, but for those that were lost.
-    ticket: AtomicU64,
-    /// Whether a group of them is on its way.
-    on_its_way: AtomicBool,
-    losses: Losses,
-    /// How often a group did not become durable.
-    failures: AtomicU64,
-    /// How many operations are missing of which an entry told that was lost itself.
-    told_in_vain: AtomicU64,
-    /// Called when any of these has changed.
-    changed: Box<dyn Fn() + Send + Sync>,
-}
-
-impl Durable {
-    /// The ticket up to which entries are durable, but for those that were lost.
-    pub fn ticket(&self) -> Ticket {
-        self.ticket.load(Ordering::Acquire)
-    }
-
-    /// Whether a group of entries is on its way.
-    pub fn is_on_its_way(&self) -> bool {
-        self.on_its_way.load(Ordering::Acquire)
-    }
-
-    /// What was recorded and will never be durable.
-    pub fn losses(&self) -> &Losses {
-        &self.losses
-    }
-
-    /// The entry was lost that told of so many operations.
-    fn tell_again(&self, missing: u64) {
-        self.told_in_vain.fetch_add(missing, Ordering::AcqRel);
-        (self.changed)();
-    }
-
-    /// The group that was on its way has come to its end.
-    fn decide(&self, group: &Group, is_durable: bool) {
-        if !is_durable {
-            self.losses.note(group.before, group.last_lost);
-            self.failures.fetch_add(1, Ordering::Release);
-        }
-        self.ticket.fetch_max(group.last, Ordering::AcqRel);
-        self.on_its_way.store(false, Ordering::Release);
-        (self.changed)();
-    }
-}
-
-/// Entries that are on their way to the medium together: those after one ticket up to another.
-struct Group {
-    before: Ticket,
-    last: Ticket,
-    /// What is lost with it: the rest of a command of which it has a part, too.
-    last_lost: Ticket,
 }
 
 /// See the module.
@@ -139,7 +86,6 @@ struct Appender {
     takes: bool,
     /// How many operations it did not take of which no entry tells that it was given; `None` where there is nothing to tell.
     missing: Option<u64>,
-    durable: Arc<Durable>,
 }
 
 impl Recorder {
@@ -151,22 +97,13 @@ impl Recorder {
         clock: Arc<dyn Clock>,
         changed: impl Fn() + Send + Sync + 'static,
     ) -> Self {
-        let durable = Durable {
-            ticket: AtomicU64::new(0),
-            on_its_way: AtomicBool::new(false),
-            losses: Losses::default(),
-            failures: AtomicU64::new(0),
-            told_in_vain: AtomicU64::new(0),
-            changed: Box::new(changed),
-        };
         let patience = producer.as_ref().map_or(0, patience);
         let takes = producer.is_some();
         if !takes {
             recording.counters.taking_nothing.add(1);
         }
-        let durable = Arc::new(durable);
+        let durable = Arc::new(Durable::new(changed));
         let log = Appender {
-            durable: durable.clone(),
             producer,
             clock,
             recorded: 0,
@@ -247,7 +184,7 @@ impl Recorder {
         if self.is_full() {
             self.drain(|producer, entry| producer.try_append(entry));
         } else {
-            self.log.tell_missing(&self.recording.counters);
+            self.tell_missing();
         }
     }
 
@@ -257,7 +194,50 @@ impl Recorder {
         if self.is_full() {
             self.give_up(&Error::new(ErrorKind::Timeout, "the memory of the log stayed full"));
         }
-        self.log.tell_missing(&self.recording.counters);
+        if self.log.missing.is_some() && !self.is_flushed() && self.durable.is_on_its_way() {
+            // They go before the gap. Nobody waits for them any more, and nobody is told that they are durable.
+            drop(self.log.flush());
+            self.durable.losses.note(self.flushed, self.log.taken());
+            self.flushed = self.log.taken();
+        }
+        self.tell_missing();
+    }
+
+    /// Has the log tell how many operations it did not take, if it takes that by now: it takes entries again then. Of a log that failed
+    /// before anything was not taken nothing is asked, since it fails for good. What was recorded before the gap is sent first, so that the
+    /// gap's receipt is of the gap alone; where that has to wait for the group that is on its way, so does the gap.
+    fn tell_missing(&mut self) {
+        // What waits for memory was given a ticket before.
+        let Some(missing) = self.log.missing.filter(|_| self.log.backlog.is_empty()) else { return };
+        self.flush();
+        if !self.is_flushed() {
+            return;
+        }
+        let Recorder { recording, durable, log, .. } = self;
+        let counters = &recording.counters;
+        let payload = format!("{{\"unrecorded\":{missing}}}");
+        let gap = Entry { operation: "gap", payload: Some(payload.as_bytes()), ..Entry::default() };
+        match log.try_append(&gap) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Timeout => return,
+            Err(_) => return log.stop_taking(counters),
+        }
+        if !std::mem::replace(&mut log.takes, true) {
+            counters.taking_nothing.subtract(1);
+        }
+        counters.recorded.add(1);
+        log.missing = None;
+        let (durable, of_log) = (durable.clone(), counters.clone());
+        let told = log.flush().and_then(|receipt| {
+            receipt.when_durable(move |outcome| match outcome {
+                Ok(()) => of_log.untold.subtract(missing),
+                Err(_) => durable.tell_again(missing),
+            })
+        });
+        if told.is_err() {
+            log.missing = Some(missing);
+            log.stop_taking(counters);
+        }
     }
 
     fn send(&mut self) {
@@ -344,7 +324,6 @@ impl Appender {
     /// Gives the log an entry, which is the result of so many operations.
     fn append(&mut self, entry: &Entry<'_>, results: u64, recording: &Recording) -> Result<(), Unrecorded> {
         let counters = &recording.counters;
-        self.tell_missing(counters);
         if !self.takes {
             return self.go_without(results, &Error::unavailable("the log takes no entries"), recording);
         }
@@ -416,41 +395,11 @@ impl Appender {
     fn is_out_of_patience(&self) -> bool {
         self.clock.steady().saturating_sub(self.backlog.since) >= self.patience
     }
-
-    /// Has the log tell how many operations it did not take, if it takes that by now: it takes entries again then. Of a log that failed
-    /// before anything was not taken nothing is asked, since it fails for good.
-    fn tell_missing(&mut self, counters: &Arc<Counters>) {
-        // What waits was given a ticket before.
-        let Some(missing) = self.missing.filter(|_| self.backlog.is_empty()) else { return };
-        let payload = format!("{{\"unrecorded\":{missing}}}");
-        let gap = Entry { operation: "gap", payload: Some(payload.as_bytes()), ..Entry::default() };
-        match self.try_append(&gap) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::Timeout => return,
-            Err(_) => return self.stop_taking(counters),
-        }
-        if !std::mem::replace(&mut self.takes, true) {
-            counters.taking_nothing.subtract(1);
-        }
-        counters.recorded.add(1);
-        (self.recorded, self.missing) = (self.recorded + 1, None);
-        // By itself, since whoever ends sends nothing else on its way.
-        let (durable, of_log) = (self.durable.clone(), counters.clone());
-        let told = self.flush().and_then(|receipt| {
-            receipt.when_durable(move |outcome| match outcome {
-                Ok(()) => of_log.untold.subtract(missing),
-                Err(_) => durable.tell_again(missing),
-            })
-        });
-        if told.is_err() {
-            self.missing = Some(missing);
-            self.stop_taking(counters);
-        }
-    }
 }
 
 impl Record for Recorder {
     fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded> {
+        self.tell_missing();
         let Recorder { recording, log, payload, time, .. } = self;
         let claims_count = recording.claims.iter().any(|user| user == operation.actor);
         let whose = match (operation.target, operation.subject) {
@@ -521,7 +470,7 @@ impl Record for Recorder {
         match self.recording.unrecordable {
             Unrecordable::Pass => true,
             Unrecordable::Refuse => {
-                self.log.tell_missing(&self.recording.counters);
+                self.tell_missing();
                 self.log.takes
             }
         }

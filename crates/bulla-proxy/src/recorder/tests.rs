@@ -6,9 +6,10 @@ use crate::config::Config;
 use crate::session::{Context, Session, Stage, Status, Values};
 use bulla::environment::{AesGcm, Cipher, Environment};
 use bulla::keys::recipients::IdentityFile;
-use bulla::{Init, Log, Options, Query, Reader, Result};
+use bulla::{Init, Log, OnFailure, Options, Query, Reader, Result};
 use bulla_proof::entry::MAX_STRING;
 use bulla_testkit::fault::{Fault, Faults};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 fn operation() -> Operation<'static> {
@@ -264,4 +265,88 @@ fn an_operation_counts_as_missing_by_its_result_and_no_intent_does() {
     drop(recorder);
     log.close().unwrap();
     assert_eq!(counters.untold.get(), 0);
+}
+
+/// Waits until the group that is on its way has come to its end.
+fn settle(recorder: &Recorder) {
+    while recorder.durable.is_on_its_way() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_the_log_lost_before_a_gap_never_counts_as_durable() {
+    let (machine, cipher) = (Faults::new(), Arc::new(Refusing::default()));
+    let environment = Environment { cipher: cipher.clone(), ..Environment::default() };
+    let log = log_on(&machine, environment);
+    let counters = Arc::<Counters>::default();
+    let clock = Environment::default().clock;
+    let mut recorder = Recorder::new(log.producer().ok(), Arc::new(recording(&counters)), clock, || {});
+    recorder.record(&operation()).unwrap();
+    let lost = recorder.ticket();
+    recorder.missed(1);
+    cipher.0.store(true, Ordering::SeqCst);
+    // The block in which both are is lost.
+    recorder.try_again();
+    while recorder.durable.told_in_vain.load(Ordering::Acquire) == 0 {
+        std::thread::yield_now();
+    }
+    settle(&recorder);
+    cipher.0.store(false, Ordering::SeqCst);
+    recorder.record(&operation()).unwrap();
+    let kept = recorder.ticket();
+    recorder.flush();
+    settle(&recorder);
+    assert!(recorder.durable.losses().has(lost));
+    assert!(recorder.durable.ticket() >= kept && !recorder.durable.losses().has(kept));
+    recorder.finish();
+    log.close().unwrap();
+}
+
+#[test]
+fn what_the_log_dropped_before_a_gap_never_counts_as_durable_and_the_gap_is_told_once() {
+    let (machine, counters) = (Faults::new(), Arc::<Counters>::default());
+    let (files, keys) = (machine.store("audit"), machine.store("keys"));
+    Init::default().erasure(false).create_in(&files, &keys, &Environment::default()).unwrap();
+    let options = Options::default().memory(64 << 20).writers(1).retries(1).on_failure(OnFailure::Drop);
+    let options = options.retry_delay(Duration::from_millis(1)).append_timeout(Duration::from_millis(20));
+    let log = Log::open_stores(Arc::new(files), Arc::new(keys), options, Environment::default()).unwrap();
+    let clock = Environment::default().clock;
+    let mut recorder = Recorder::new(log.producer().ok(), Arc::new(recording(&counters)), clock, || {});
+    let mut other = log.producer().unwrap();
+    let large = vec![b'x'; 60 << 10];
+    let entry = Entry { operation: "read", payload: Some(&large), ..Entry::default() };
+    machine.fail_below("audit", Fault::NoSpace);
+    while log.dropped() == 0 {
+        // Until it drops entries, they wait for memory.
+        let _ = other.append(&entry);
+    }
+    let before = log.dropped();
+    while log.dropped() == before {
+        recorder.record(&operation()).unwrap();
+    }
+    let dropped = recorder.ticket();
+    machine.heal();
+    while other.append(&entry).and_then(|()| other.flush()?.durable()).is_err() {
+        std::thread::yield_now();
+    }
+    recorder.missed(1);
+    recorder.try_again();
+    recorder.flush();
+    settle(&recorder);
+    assert!(recorder.durable.losses().has(dropped));
+    recorder.finish();
+    drop(recorder);
+    log.close().unwrap();
+    assert_eq!((counters.unrecorded.get(), counters.untold.get()), (1, 0));
+    let identity = String::from_utf8(machine.read("keys/identity.age").unwrap()).unwrap();
+    let identity = Arc::new(IdentityFile::parse(&identity).unwrap());
+    let reader = Reader::open_store(Arc::new(machine.store("audit"))).unwrap().identity(identity);
+    let mut gaps = 0;
+    let told = |_, entry: &Entry<'_>| {
+        gaps += u64::from(entry.operation == "gap");
+        Ok(())
+    };
+    reader.for_each(&Query::new(), told).unwrap();
+    assert_eq!(gaps, 1, "no operation is told of twice");
 }

@@ -310,6 +310,8 @@ fn what_is_counted_and_whether_clients_are_served_is_told_over_http() {
         ("bulla_log_pending_entries", 0.0),
         ("bulla_log_lag_seconds", 0.0),
         ("bulla_log_replicas_left_out", 0.0),
+        ("bulla_log_failovers_total", 0.0),
+        ("bulla_log_failing_paths", 0.0),
     ] {
         assert_eq!(number(series), expected, "{series}");
     }

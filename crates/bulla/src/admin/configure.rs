@@ -42,6 +42,7 @@ use names::{
     BACKUP_PATHS, ERASURE_KEY, FIELDS, HEARTBEAT, PIN, PLACES, RECIPIENTS, REPLICAS, WITNESS_POLICY,
     check_key, unknown_key,
 };
+pub use paths::{PathChange, PathOutcome};
 use plan::Plan;
 use recipients::{Recipients, checked, no_recipients};
 use serde::{Deserialize, Serialize};
@@ -82,7 +83,7 @@ pub struct Configure {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Configured {
-    /// Whether `bulla.toml` or the settings of the key directory are others now, or a pin was made.
+    /// Whether `bulla.toml` or the settings of the key directory are others now, a pin was made, or something became of a path.
     pub changed: bool,
     /// The digests of `[log]` before and after, where that was changed.
     pub log: Option<(Hash, Hash)>,
@@ -92,6 +93,8 @@ pub struct Configured {
     pub settings: bool,
     /// How many frames the pin covers that was made, where `pin` was set to a path at which nothing was.
     pub made_pin: Option<u64>,
+    /// What became of which path, where `backup_paths` was set or unset.
+    pub paths: Vec<PathChange>,
     /// Whether a writer has the log open: it keeps the settings that it opened it with, and goes by the new `[log]`.
     pub live: bool,
     /// What opening the log for a change of `[log]` found beyond its last checkpoint.
@@ -270,7 +273,8 @@ impl Configure {
     /// `Invalid` where the settings do not fit together, or some of the changes are kept in the key directory and others in
     /// `bulla.toml`: each file is changed by itself; or where a setting is moved from one to the other together with anything
     /// else. `Locked` where somebody else is changing the
-    /// configuration, or, for a change of `[log]`, has the log open; `Refused` where `pin` is set to what is none, or is another log's;
+    /// configuration, or, for a change of `[log]`, has the log open; `Refused` where `pin` is set to what is none, or is another log's,
+    /// and where a path of the log is not in its place, which `backup_paths` names: only one that is left out counts as lost;
     /// else as [`crate::Log::open`]. Whatever fails, the log has
     /// the old configuration or the new one, in whole.
     pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
@@ -316,7 +320,7 @@ impl Configure {
             None => {
                 let was_live = is_live(&*log)?;
                 self.make_pin(&mut plan, (&*log, &*keys), environment)?;
-                let _paths = self.make_paths(&plan, (&*directory, &*keys), environment)?;
+                let _paths = self.make_paths(&mut plan, (&*directory, &*keys), environment)?;
                 plan.change_settings(&*log, &*keys)?;
                 // It is done: what is told beside that is no reason to fail any more.
                 plan.configured.live = is_live(&*log).unwrap_or(was_live);
@@ -399,7 +403,7 @@ impl Configure {
     /// until the setting is changed: one at work has the paths that it locked, and would go on on one that nobody else knows any more.
     fn make_paths(
         &self,
-        plan: &Plan,
+        plan: &mut Plan,
         stores: (&dyn Store, &dyn Store),
         environment: &Environment,
     ) -> Result<Option<Box<dyn Lock>>> {
@@ -415,7 +419,9 @@ impl Configure {
         })?;
         let before = host_settings::load(keys)?;
         let change = (before.named_backup_paths(), &plan.tuning.backup_paths[..]);
-        paths::make(change, stores, &plan.after, environment)?;
+        let changes = paths::make(change, stores, &plan.after, environment)?;
+        plan.configured.changed |= !changes.is_empty();
+        plan.configured.paths = changes;
         Ok(Some(lock))
     }
 

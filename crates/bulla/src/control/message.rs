@@ -224,6 +224,8 @@ impl From<Changed> for Configured {
             keys: done.keys,
             settings: done.settings,
             made_pin: done.made_pin,
+            // They are not changed beside a writer.
+            paths: Vec::new(),
             live: true,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),

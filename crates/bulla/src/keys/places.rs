@@ -5,6 +5,9 @@ use crate::format::options::Tuning;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::path::{Path, PathBuf};
 
+/// What the log's directory is called.
+const LOG: &str = "the log's directory";
+
 /// A place, by its path without links, as far as it is there.
 struct Place {
     /// The setting that names it, or what it is.
@@ -21,7 +24,7 @@ struct Place {
 /// `Refused`, naming both.
 pub(crate) fn check(tuning: &Tuning, log: &dyn Store, keys: &dyn Store) -> Result<()> {
     let mut places = Vec::new();
-    for (name, store) in [("the log's directory", log), ("the key directory", keys)] {
+    for (name, store) in [(LOG, log), ("the key directory", keys)] {
         if let Some(path) = store.directory().and_then(|directory| directory.held_path().ok()) {
             places.push(Place { name, path: without_links(&path), apart: false });
         }
@@ -42,6 +45,9 @@ pub(crate) fn check(tuning: &Tuning, log: &dyn Store, keys: &dyn Store) -> Resul
                 (true, _) => (one, other),
                 (false, true) => (other, one),
             };
+            if (one.name, other.name, one.path == other.path) == (LOG, "backup_paths", true) {
+                return Err(gone_on_with(&one.path, keys));
+            }
             let say = |place: &Place| match place.name.contains(' ') {
                 true => format!("{} {}", place.name, place.path.display()),
                 false => format!("{}, which `{}` names,", place.path.display(), place.name),
@@ -55,6 +61,19 @@ pub(crate) fn check(tuning: &Tuning, log: &dyn Store, keys: &dyn Store) -> Resul
         }
     }
     Ok(())
+}
+
+/// That a backup path is named as the log's own directory, as it is to be where that one is lost, and is a backup path yet.
+fn gone_on_with(path: &Path, keys: &dyn Store) -> Error {
+    // Without the slash that it may end with.
+    let (path, keys) = (path.components().collect::<PathBuf>(), keys.describe(""));
+    let path = path.display();
+    let message = format!(
+        "{path} is a backup path of the log (`backup_paths`), and no directory of its own: name that one. Where it is lost for good, the \
+         log goes on under this name once it is no backup path any more: `bulla config {path} --keys {keys} set backup_paths PATHS`, with \
+         the others that are left, or `bulla config {path} --keys {keys} unset backup_paths`, where none is"
+    );
+    Error::new(ErrorKind::Refused, message)
 }
 
 /// The path without links: of what is not there yet, that of the directory in which it will be made.
@@ -104,6 +123,7 @@ mod tests {
             ("vault_replicas = [\"HERE/second/r\"]\nbackup_paths = [\"HERE/second\"]", "vault_replicas"),
             ("vault_replicas = [\"HERE/r\"]\nbackup_paths = [\"HERE/r/second\"]", "vault_replicas"),
             ("backup_paths = [\"HERE/second\", \"HERE/link/third\"]", "backup_paths"),
+            ("backup_paths = [\"HERE/audit\"]", "audit.keys unset backup_paths"),
             ("backup_paths = [\"HERE/audit/second\"]", "the log's directory"),
             ("backup_paths = [\"HERE/audit.keys/second\"]", "the key directory"),
             ("backup_paths = [\"HERE\"]", "the key directory"),

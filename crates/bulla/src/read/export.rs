@@ -12,7 +12,7 @@ use crate::read::select::Matches;
 use crate::read::standing::AskedSubject;
 use crate::read::verify::{Examined, Verify, missing_paths};
 use crate::scan::finding::{Finding, FindingKind};
-use crate::scan::paths::left_and_missing;
+use crate::scan::paths::not_there;
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
 use crate::scan::snapshot::Snapshot;
@@ -259,7 +259,12 @@ impl Exported {
 }
 
 fn refusal(first: &Finding, store: &dyn Store) -> Error {
-    let left = left_and_missing(store);
+    // That frames are missing tells it already.
+    let left = match first.kind {
+        FindingKind::FramesMissing => String::new(),
+        _ => not_there(store),
+    };
+    let left = if left.is_empty() { left } else { format!("; {left}") };
     Error::tampered(format!(
         "the log is damaged, nothing was exported ({first}{left}); `bulla verify` tells all; what is not damaged can be \
          salvaged"

@@ -13,7 +13,7 @@ use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::cosignature::CosignerKey;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};
-use bulla_store::{FileSystem, MissingPath, Paths, Store};
+use bulla_store::{FileSystem, MissingPath, PathState, Paths, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -72,6 +72,8 @@ pub struct Info {
     /// The paths on which it lies and that are not there: without one that the writer has not left, what is said here may be older than
     /// the log.
     pub missing_paths: Vec<MissingPath>,
+    /// Of a log on several paths, all of them, and those that are lost; else none.
+    pub paths: Vec<PathState>,
 }
 
 /// A witness that a log asks, and what it has cosigned as far as the log's files have it: each cosignature was verified.
@@ -140,6 +142,7 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
         locked: live,
         missing_paths: store.paths().map_or_else(Vec::new, Paths::missing),
+        paths: store.paths().map_or_else(Vec::new, Paths::states),
     })
 }
 

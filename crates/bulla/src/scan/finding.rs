@@ -257,6 +257,16 @@ impl Finding {
         place.into_iter().fold(finding, |finding, (segment, offset)| finding.at(segment, offset))
     }
 
+    /// The same of frames that may lie elsewhere: on paths of the log that are not there, in words. Nothing says then which segment they
+    /// should be in.
+    pub(crate) fn unless_elsewhere(mut self, not_there: &str) -> Self {
+        if !not_there.is_empty() {
+            (self.segment, self.offset) = (None, None);
+            self.detail = format!("no segment that is at hand has it; {not_there}");
+        }
+        self
+    }
+
     /// The same, of what whoever verifies knows from elsewhere to be all right.
     pub(crate) fn notice(mut self) -> Self {
         self.severity = Severity::Notice;

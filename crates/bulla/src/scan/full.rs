@@ -21,6 +21,7 @@ use crate::scan::cursor::Cursor;
 use crate::scan::erasure_keys::KeyHistory;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::located::Located;
+use crate::scan::paths::not_there;
 use crate::scan::query::Query;
 use crate::scan::seals::Seals;
 use crate::scan::snapshot::Snapshot;
@@ -54,6 +55,8 @@ pub(crate) struct Scan<'a> {
     segments: Vec<SegmentName>,
     open: Option<Open>,
     unreferenced: Vec<Unreferenced>,
+    /// The paths of the log on which frames may lie that are not at hand, in words.
+    not_there: String,
     /// Segments that are done with, and up to where frames were read from them.
     read_to: Vec<(SegmentName, u64)>,
     /// Those that explain a segment's end.
@@ -211,6 +214,7 @@ impl<'a> Scan<'a> {
             segments: segment::list(store)?.0,
             open: None,
             unreferenced: Vec::new(),
+            not_there: not_there(store),
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
@@ -370,10 +374,11 @@ impl<'a> Scan<'a> {
             let detail = "neither the segment nor the tree tells what it was";
             let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frame);
             finding.entries = self.next_entry.map(|entry| (entry, entry));
-            match &self.open {
+            let finding = match &self.open {
                 Some(open) => finding.at(open.cursor.name, open.cursor.offset),
                 None => finding,
-            }
+            };
+            finding.unless_elsewhere(&self.not_there)
         });
         lost.last_frame = Some(next - 1);
         if let Some(open) = &mut self.open {
@@ -420,7 +425,7 @@ impl<'a> Scan<'a> {
             self.count_lost(commitment.first_entry, commitment.entries);
         }
         self.forget(1);
-        self.add(told(Finding::missing(place, commitment)));
+        self.add(told(Finding::missing(place, commitment)).unless_elsewhere(&self.not_there));
     }
 
     fn count_lost(&mut self, first: u64, count: u64) {

@@ -18,7 +18,7 @@ use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::located::{Located, event_in, verified};
-use crate::scan::paths::left_and_missing;
+use crate::scan::paths::not_there;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -350,16 +350,17 @@ impl<'a> Frames<'a> {
     fn missing(&self, placed: &Placed, length: u64) -> Result<Error> {
         let mut frames = Frames::new(self.manifest)?;
         let mut findings = Findings::default();
+        let elsewhere = not_there(&*self.manifest.snapshot.store);
         while let Some(other) = frames.next()? {
             if other.segment == placed.segment && other.end() > length {
                 let place = placed.segment.map(|name| (name, other.offset.min(length)));
-                findings.add(Finding::missing(place, &other.commitment));
+                findings.add(Finding::missing(place, &other.commitment).unless_elsewhere(&elsewhere));
             }
         }
         let first = findings.finish().into_iter().next();
-        let finding = first.unwrap_or_else(|| Finding::missing(None, &placed.commitment));
-        let left = left_and_missing(&*self.manifest.snapshot.store);
-        Ok(Error::tampered(format!("{finding}{left}; `bulla verify` tells all")))
+        let finding =
+            first.unwrap_or_else(|| Finding::missing(None, &placed.commitment).unless_elsewhere(&elsewhere));
+        Ok(Error::tampered(format!("{finding}; `bulla verify` tells all")))
     }
 
     /// What the log's key signs is believed, but not beyond what makes sense.

@@ -41,6 +41,14 @@ pub trait Intake: Send + Sync {
         jsonl::parse_line(line).map_err(|error| error.to_string())
     }
 
+    /// Reads a record that is a datagram of its own.
+    ///
+    /// # Errors
+    /// Why it is none.
+    fn parse_record(&self, record: &[u8]) -> Result<ParsedEntry, String> {
+        self.parse(record)
+    }
+
     /// Completes an entry, whatever it was sent as.
     ///
     /// # Errors

@@ -89,8 +89,8 @@ impl Listen {
         self
     }
 
-    /// Takes records at `path`, each in a datagram that is nothing else, as programs send them to `/dev/log`: what [`Intake::parse`] makes of
-    /// one is an entry. None is acknowledged.
+    /// Takes records at `path`, each in a datagram that is nothing else, as programs send them to `/dev/log`: what [`Intake::parse_record`] makes
+    /// of one is an entry. None is acknowledged.
     pub fn records(mut self, path: impl AsRef<Path>) -> Self {
         self.records = Some(path.as_ref().to_owned());
         self

@@ -189,7 +189,7 @@ impl Service {
         acknowledgement: &mut Acknowledgement,
     ) -> Result<()> {
         let actor = self.peer_is_actor.then(|| format!("uid:{}", peer.user));
-        let parsed = self.intake.parse(record);
+        let parsed = self.intake.parse_record(record);
         let read = parsed.as_ref().map(|parsed| parsed.entry()).map_err(Clone::clone);
         let mut taking = Taking { service: self, peer, actor: actor.as_deref(), producer, acknowledgement };
         let appended = taking.take(1, read, Some(record));

@@ -164,9 +164,12 @@ impl Committer {
             Start::NewSegment => None,
             Start::Extend(name, end) => {
                 let (turn, path) = current(&store);
-                match path.open_write(&name.path()) {
+                let opened = path.open_write(&name.path());
+                match opened.and_then(|file| Ok((file.length()?, file))) {
+                    // Of a log on several paths the path in use may have the beginning of it alone: the rest lies elsewhere, and stays there.
+                    Ok((length, _)) if length != end => None,
                     // Whoever created it may have died before the directory was synced.
-                    Ok(file) => Some(Segment {
+                    Ok((_, file)) => Some(Segment {
                         name,
                         turn,
                         path,

@@ -45,6 +45,9 @@ pub struct Telemetry {
     /// How often another path took over, and how long each time it took from the beginning of the group that the one before did not
     /// take any more until that was durable: in the meantime nothing was acknowledged.
     pub failovers: Waits,
+    /// Paths of the log that do not work at present: those that are missing or could not be locked when it was opened, those that failed when
+    /// something was written to them last, and all, as long as none takes what is written. 0 of a log that has one path.
+    pub failing_paths: u64,
     /// Syncs of segments.
     pub syncs: Waits,
     /// Checkpoints that were published.

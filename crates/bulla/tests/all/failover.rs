@@ -2,6 +2,7 @@
 //! what is missing.
 
 mod beside;
+mod copies;
 mod crashes;
 mod directories;
 mod dropping;
@@ -14,6 +15,7 @@ mod scattered;
 mod set_aside;
 mod spread;
 mod switches;
+mod told;
 mod twins;
 mod unreadable;
 mod world;

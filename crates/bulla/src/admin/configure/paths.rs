@@ -1,6 +1,6 @@
 //! Making backup paths, and letting go of them.
 
-use crate::format::config::LogConfig;
+use crate::format::config::{self, LogConfig};
 use crate::format::files;
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::segment;
@@ -16,19 +16,107 @@ use std::sync::Arc;
 /// What a file system has in its uppermost directory from the beginning.
 const LOST_AND_FOUND: &str = "lost+found";
 
+/// What became of a path of a log when `backup_paths` was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathChange {
+    /// Where it lies, or lay last.
+    pub place: String,
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// What became of it.
+    pub outcome: PathOutcome,
+}
+
+/// What can become of a path of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathOutcome {
+    /// It was made.
+    Made,
+    /// It was made before, and the key directory did not know of it, or had it as lost.
+    Found,
+    /// It is not there, and is left out: it counts as lost for good, with whatever lies there alone.
+    Lost,
+    /// It holds no frames, and is none of the log's paths any more.
+    LetGo,
+}
+
+impl PathChange {
+    fn new(place: impl ToString, id: PathId, outcome: PathOutcome) -> Self {
+        PathChange { place: place.to_string(), id: id.to_string(), outcome }
+    }
+}
+
+/// A directory that is to be a backup path.
+struct Named<'a> {
+    path: &'a Path,
+    store: Arc<dyn Store>,
+    /// Where it is a path already.
+    id: Option<PathId>,
+}
+
 /// Makes the paths of `after` that are none yet, and has the key directory know them; those of `before` that are not among them it
-/// lets go of. One that it knows and that is not there any more is lost: what lay there alone is missing in the log, and who opens it has to
-/// know why. `log` is the log's own directory.
+/// lets go of. One that it knows, that is not among them either and is not there any more is lost: what lay there alone is missing in the
+/// log, and who opens it has to know why. `log` is the log's own directory. Says what became of which.
 ///
 /// # Errors
 /// `Refused` where a directory is not empty, or is a path of another log; where two are
-/// the same; and where one holds frames that is not to be a path any more. `Unavailable` where a file cannot be written.
+/// the same; where one holds frames that is not to be a path any more; and where one that the key directory knows is not where it lay, and
+/// that place is named all the same: its disk may not be mounted. `Unavailable` where a file cannot be written.
 pub(super) fn make(
     (before, after): (&[PathBuf], &[PathBuf]),
     (log, keys): (&dyn Store, &dyn Store),
     config: &LogConfig,
     environment: &Environment,
-) -> Result<()> {
+) -> Result<Vec<PathChange>> {
+    let let_go = let_go((before, after), log, config.id, environment)?;
+    let mut named = Vec::<Named<'_>>::new();
+    for path in after {
+        let store = open_path(path, environment);
+        let id = id_at(&*store, path, config.id)?;
+        refuse_own_directory((path, &*store), id, (log, keys), config.id)?;
+        named.push(Named { path, store, id });
+    }
+    let own = path::read(log, config.id)
+        .map_err(|why| Error::unavailable(format!("{}: {why}", log.describe(""))))?;
+    let own = own.unwrap_or(PathId::first_of(config.id));
+    let remembered = known::load(keys)?;
+    refuse_in_place_of(&remembered, own, &named)?;
+    let (mut made, mut changes) = (Vec::<(PathId, &Path)>::new(), Vec::new());
+    for Named { path, store, id } in &named {
+        let id_now = make_path(&**store, path, config.id, environment)?;
+        if made.iter().any(|(other, _)| *other == id_now) {
+            return Err(refused(path, "is named twice"));
+        }
+        made.push((id_now, path));
+        if id.is_none() {
+            changes.push(PathChange::new(path.display(), id_now, PathOutcome::Made));
+        }
+    }
+    tell_shared_disks(log, &named, environment);
+    let gone = let_go.iter().map(|(id, _)| *id).collect::<Vec<_>>();
+    let all = known_from_now_on(&remembered, own, &made, &gone);
+    if all != remembered {
+        known::save(keys, &all)?;
+    }
+    let is_made = |change: &PathChange| changes.iter().any(|made: &PathChange| made.id == change.id);
+    let others = differences(&remembered, &all).filter(|change| !is_made(change)).collect::<Vec<_>>();
+    changes.extend(others);
+    changes.extend(let_go.iter().map(|(id, path)| PathChange::new(path.display(), *id, PathOutcome::LetGo)));
+    Ok(changes)
+}
+
+/// The paths of `before` that are there, and are not to be paths any more.
+///
+/// # Errors
+/// `Refused` where one holds frames.
+fn let_go<'a>(
+    (before, after): (&'a [PathBuf], &[PathBuf]),
+    log: &dyn Store,
+    of: LogId,
+    environment: &Environment,
+) -> Result<Vec<(PathId, &'a Path)>> {
     let mut let_go = Vec::new();
     for path in before.iter().filter(|path| !after.contains(path)) {
         let store = open_path(path, environment);
@@ -37,8 +125,8 @@ pub(super) fn make(
             continue;
         }
         // One that is not there any more cannot be looked at.
-        let Ok(Some(id)) = path::read(&*store, config.id) else { continue };
-        let_go.push(id);
+        let Ok(Some(id)) = path::read(&*store, of) else { continue };
+        let_go.push((id, path.as_path()));
         if !segment::list(&*store)?.0.is_empty() {
             return Err(refused(
                 path,
@@ -47,34 +135,77 @@ pub(super) fn make(
             ));
         }
     }
-    let mut made = Vec::<(PathId, &PathBuf)>::new();
-    let mut stores = Vec::<(Arc<dyn Store>, String)>::new();
-    for path in after {
-        let store = open_path(path, environment);
-        let id = make_path(&*store, path, config.id, environment)?;
-        if made.iter().any(|(other, _)| *other == id) {
-            return Err(refused(path, "is named twice"));
+    Ok(let_go)
+}
+
+/// Refuses to have a path that the key directory knows count as lost, or to make another one in its place, as long as its place is named:
+/// whoever sets what is set already, at each start of a machine, says nothing of a disk that is not mounted yet.
+fn refuse_in_place_of(remembered: &[KnownPath], own: PathId, named: &[Named<'_>]) -> Result<()> {
+    let is_there = |id: PathId| id == own || named.iter().any(|named| named.id == Some(id));
+    for known in remembered.iter().filter(|known| known.fate != Fate::Lost && !is_there(known.id)) {
+        let lies_at = |named: &&Named<'_>| {
+            Path::new(&known.place) == named.path || known.place == named.store.describe("")
+        };
+        if let Some(Named { path, .. }) = named.iter().find(lies_at) {
+            return Err(refused(
+                path,
+                &format!(
+                    "is where the path {} of the log lies, which is not there: mount its disk. Where it is lost for good, leave it out \
+                     of `backup_paths` first, which says so; named again after that, it is a new path. Nothing was changed",
+                    known.id
+                ),
+            ));
         }
-        made.push((id, path));
-        stores.push((store, format!("{}, another backup path", path.display())));
     }
-    tell_shared_disks(log, &stores, environment);
-    let own = path::read(log, config.id)
-        .map_err(|why| Error::unavailable(format!("{}: {why}", log.describe(""))))?;
-    let own = own.unwrap_or(PathId::first_of(config.id));
-    let remembered = known::load(keys)?;
-    let all = known_from_now_on(&remembered, own, &made, &let_go);
-    if all == remembered { Ok(()) } else { known::save(keys, &all) }
+    Ok(())
+}
+
+/// Refuses a directory with the log in it that is no backup path: its own one, which was lost and is found, most often.
+fn refuse_own_directory(
+    (path, store): (&Path, &dyn Store),
+    id: Option<PathId>,
+    (log, keys): (&dyn Store, &dyn Store),
+    of: LogId,
+) -> Result<()> {
+    let has_log = || config::load_of_log(store).is_ok_and(|(found, _)| found.id == of);
+    if id.is_some() || !has_log() {
+        return Ok(());
+    }
+    let (own, keys) = (log.describe(""), keys.describe(""));
+    let shown = path.display();
+    Err(refused(
+        path,
+        &format!(
+            "has this log in it and no file `{}`, so it is the log's own directory, or a copy of the log. Where it is the directory that \
+             was lost and is found, name it as DIR again, and {own} as a backup path: `bulla config {shown} --keys {keys} set \
+             backup_paths PATHS`, with {own} and the others that are left",
+            files::PATH
+        ),
+    ))
+}
+
+/// What the key directory takes for lost, and for found, that it did not before.
+fn differences<'a>(before: &'a [KnownPath], after: &'a [KnownPath]) -> impl Iterator<Item = PathChange> + 'a {
+    let was_lost =
+        |id: PathId| before.iter().find(|known| known.id == id).map(|known| known.fate == Fate::Lost);
+    after.iter().filter_map(move |known| {
+        let outcome = match (was_lost(known.id), known.fate) {
+            (Some(false), Fate::Lost) => PathOutcome::Lost,
+            (None | Some(true), Fate::Kept | Fate::Left) => PathOutcome::Found,
+            _ => return None,
+        };
+        Some(PathChange::new(&known.place, known.id, outcome))
+    })
 }
 
 /// What the key directory is to remember of a log whose own directory is the path `own`, and whose others are `made`.
 fn known_from_now_on(
     remembered: &[KnownPath],
     own: PathId,
-    made: &[(PathId, &PathBuf)],
+    made: &[(PathId, &Path)],
     let_go: &[PathId],
 ) -> Vec<KnownPath> {
-    let of = |(id, path): &(PathId, &PathBuf)| {
+    let of = |(id, path): &(PathId, &Path)| {
         let is_left = |known: &KnownPath| known.id == *id && known.fate == Fate::Left;
         let fate = if remembered.iter().any(is_left) { Fate::Left } else { Fate::Kept };
         KnownPath { id: *id, fate, place: path.display().to_string() }
@@ -87,7 +218,11 @@ fn known_from_now_on(
     lost.sort_by_key(|known| known.fate != Fate::Lost);
     let lost = lost.split_off(lost.len().saturating_sub(known::MOST_LOST)).into_iter();
     let lost = lost.map(|known| KnownPath { fate: Fate::Lost, ..known.clone() });
-    let own = remembered.iter().filter(|known| known.id == own).cloned();
+    let own = remembered.iter().filter(|known| known.id == own).map(|known| match known.fate {
+        // It is there.
+        Fate::Lost => KnownPath { fate: Fate::Kept, ..known.clone() },
+        Fate::Kept | Fate::Left => known.clone(),
+    });
     let place = |id: PathId| remembered.iter().position(|known| known.id == id).unwrap_or(usize::MAX);
     let mut all = own.chain(made.iter().map(of)).collect::<Vec<_>>();
     // The path in use stays the first of those that are kept.
@@ -105,16 +240,8 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
     };
     require_parent(store, path, environment)?;
     store.create_directory("").map_err(failed(""))?;
-    match path::read(store, log) {
-        Ok(Some(id)) => return Ok(id),
-        Ok(None) => {}
-        Err(NoPath::Other(why)) => {
-            return Err(refused(path, &format!("cannot be a path of this log: {why}")));
-        }
-        Err(NoPath::Unclear(why)) => {
-            let path = path.display();
-            return Err(Error::unavailable(format!("{path}, a backup path, cannot be looked at: {why}")));
-        }
+    if let Some(id) = id_at(store, path, log)? {
+        return Ok(id);
     }
     let items =
         store.list("").map_err(|error| Error::io(format!("listing {}", store.describe("")), error))?;
@@ -139,21 +266,32 @@ fn make_path(store: &dyn Store, path: &Path, log: LogId, environment: &Environme
     Ok(id)
 }
 
+/// The id of the path in a directory; `None` where it is none, or not there.
+///
+/// # Errors
+/// `Refused` where it is a path of another log; `Unavailable` where nobody can tell.
+fn id_at(store: &dyn Store, path: &Path, log: LogId) -> Result<Option<PathId>> {
+    path::read(store, log).map_err(|why| match why {
+        NoPath::Other(why) => refused(path, &format!("cannot be a path of this log: {why}")),
+        NoPath::Unclear(why) => {
+            Error::unavailable(format!("{}, a backup path, cannot be looked at: {why}", path.display()))
+        }
+    })
+}
+
 /// Says which paths are on one file system with the log's directory or with a path before them: they would fail together.
-fn tell_shared_disks(log: &dyn Store, paths: &[(Arc<dyn Store>, String)], environment: &Environment) {
+fn tell_shared_disks(log: &dyn Store, named: &[Named<'_>], environment: &Environment) {
     let Some(tell) = &environment.path_replaced else { return };
     let is_shared = |one: &dyn Store, other: &dyn Store| {
         let directories = one.directory().zip(other.directory());
         directories.is_some_and(|(one, other)| one.is_on_same_file_system(other).unwrap_or(false))
     };
-    for (index, (store, _)) in paths.iter().enumerate() {
-        let before = paths[..index].iter().find(|(other, _)| is_shared(&**store, &**other));
-        let other = match is_shared(&**store, log) {
-            true => "the log's directory",
-            false => match before {
-                Some((_, name)) => name,
-                None => continue,
-            },
+    for (index, Named { store, .. }) in named.iter().enumerate() {
+        let before = named[..index].iter().find(|other| is_shared(&**store, &*other.store));
+        let other = match (is_shared(&**store, log), before) {
+            (true, _) => "the log's directory".to_owned(),
+            (false, Some(other)) => format!("{}, another backup path", other.path.display()),
+            (false, None) => continue,
         };
         tell(&format!(
             "{} is on one file system with {other}, and they fail together: is its disk mounted?",
@@ -192,10 +330,10 @@ mod tests {
     fn what_is_lost_stays_known_and_never_grows_without_end() {
         let id = |id: u8| PathId(LogId([id; 16]));
         let known = |of: u8, fate| KnownPath { id: id(of), fate, place: format!("/{of}") };
-        let (own, place) = (known(0, Fate::Kept), PathBuf::from("/disk"));
+        let (own, place) = (known(0, Fate::Kept), Path::new("/disk"));
         let mut remembered = vec![own.clone()];
         for disk in 1..=20 {
-            remembered = known_from_now_on(&remembered, own.id, &[(id(disk), &place)], &[]);
+            remembered = known_from_now_on(&remembered, own.id, &[(id(disk), place)], &[]);
             let lost = (1..disk).rev().take(known::MOST_LOST).collect::<Vec<_>>().into_iter().rev();
             let mut expected =
                 vec![own.clone(), KnownPath { place: "/disk".to_owned(), ..known(disk, Fate::Kept) }];
@@ -204,7 +342,7 @@ mod tests {
             assert_eq!(remembered, expected);
         }
         // One that was looked at before it was left out is not lost, and one that is found is none any more.
-        let left = known_from_now_on(&remembered, own.id, &[(id(19), &place)], &[id(20)]);
+        let left = known_from_now_on(&remembered, own.id, &[(id(19), place)], &[id(20)]);
         assert!(left.iter().all(|known| known.id != id(20)));
         assert_eq!(
             left.iter().filter(|known| known.id == id(19)).map(|known| known.fate).collect::<Vec<_>>(),
@@ -213,5 +351,10 @@ mod tests {
         // Under the name of another path the first one is lost.
         let moved = known_from_now_on(&remembered, id(20), &[], &[]);
         assert!(moved.contains(&known(0, Fate::Lost)) && moved[0].id == id(20), "{moved:?}");
+        // Under its own name again it is not.
+        let back = known_from_now_on(&moved, id(0), &[(id(20), place)], &[]);
+        assert!(back.contains(&known(0, Fate::Kept)), "{back:?}");
+        let found = differences(&moved, &back).collect::<Vec<_>>();
+        assert_eq!(found, [PathChange::new("/0", id(0), PathOutcome::Found)]);
     }
 }

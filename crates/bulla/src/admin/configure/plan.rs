@@ -58,6 +58,7 @@ impl Configure {
             keys: before.differing(&after),
             settings: settings_of(&old) != settings_of(new.as_bytes()) || host.is_some(),
             made_pin: None,
+            paths: Vec::new(),
             live: false,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),

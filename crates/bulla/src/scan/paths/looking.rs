@@ -6,9 +6,8 @@ use crate::format::{config, files, segment};
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, Paths, Result, Store};
+use bulla_store::{Error, PathStanding, PathState, Paths, Result, Store};
 use std::io;
-use std::sync::PoisonError;
 
 impl LogPaths {
     /// Which log a path is of, and its id.
@@ -52,7 +51,7 @@ impl LogPaths {
 
     /// Looks which paths there are, and how far the log has come on each. The one that has come furthest is the one in use.
     pub(super) fn look(&self) {
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.judge_again();
         let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
         let found = stores.iter().enumerate().map(|(index, store)| self.look_at(index, &**store));
         let found = found.collect::<Vec<_>>();
@@ -92,6 +91,45 @@ impl LogPaths {
         if let Some((_, text)) = configuration(&*state.paths[furthest].store) {
             state.config = text;
         }
+    }
+
+    /// All paths that are named, and those that are lost, each with how it stands.
+    pub(super) fn standings(&self) -> Vec<PathState> {
+        let state = self.state();
+        let fate = |id: Option<PathId>| {
+            state.known.iter().find(|known| Some(known.id) == id).map(|known| known.fate)
+        };
+        let named = state.paths.iter().enumerate().map(|(index, path)| PathState {
+            place: path.store.describe(""),
+            id: path.id.map(|id| id.to_string()),
+            standing: match fate(path.id) {
+                _ if index == state.current => PathStanding::InUse,
+                Some(Fate::Left) => PathStanding::Left,
+                // Named, it is none that is lost.
+                Some(Fate::Kept | Fate::Lost) | None => PathStanding::Kept,
+            },
+            missing: path.absent.as_ref().map(ToString::to_string),
+        });
+        let is_named = |id: PathId| state.paths.iter().any(|path| path.id == Some(id));
+        let lost = state.known.iter().filter(|known| known.fate == Fate::Lost && !is_named(known.id));
+        let lost = lost.map(|known| PathState {
+            place: known.place.clone(),
+            id: Some(known.id.to_string()),
+            standing: PathStanding::Lost,
+            missing: None,
+        });
+        named.chain(lost).collect()
+    }
+
+    /// How many paths do not work, of a log that is written.
+    pub(super) fn count_failing(&self) -> usize {
+        let state = self.state();
+        if state.waiting {
+            return state.paths.len();
+        }
+        let fails = |path: &OnePath| path.absent.is_some() || path.lock.is_none() || path.lacking.is_some();
+        let others = state.paths.iter().enumerate().filter(|(index, _)| *index != state.current);
+        others.filter(|(_, path)| fails(path)).count()
     }
 
     /// That the paths that somebody named by hand are there: all but the first so many, which are the log's own directory and those that

@@ -30,7 +30,7 @@ use bulla_proof::LogKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, FileSystem, Lock, MissingPath, Paths, Result, Store, Switch};
+use bulla_store::{Error, FileSystem, Lock, PathStanding, PathState, Paths, Result, Store, Switch};
 use spreading::Lacking;
 use std::cmp::Reverse;
 use std::fmt;
@@ -235,14 +235,18 @@ pub(crate) fn open_path(place: &Path, environment: &Environment) -> Arc<dyn Stor
     }
 }
 
-/// The paths of a log that were left and are missing, for whoever says that frames are missing: they may lie there.
-pub(crate) fn left_and_missing(store: &dyn Store) -> String {
-    let missing = store.paths().map_or_else(Vec::new, Paths::missing);
-    let of = |missing: &MissingPath| {
-        let MissingPath { place, reason, .. } = missing;
-        format!("; {place}, a path of the log that was left, is missing: {reason}")
+/// The paths of a log that are missing or lost, for whoever says that frames are missing: they may lie there. Empty where there are none.
+pub(crate) fn not_there(store: &dyn Store) -> String {
+    let told = |PathState { place, standing, missing, .. }: PathState| match (standing, missing) {
+        (PathStanding::Lost, _) => Some(format!("{place}, a path of the log, is lost")),
+        (PathStanding::Left, Some(why)) => {
+            Some(format!("{place}, a path of the log that was left, is missing: {why}"))
+        }
+        (_, Some(why)) => Some(format!("{place}, a path of the log, is missing: {why}")),
+        (_, None) => None,
     };
-    missing.iter().filter(|missing| missing.left).map(of).collect()
+    let states = store.paths().map_or_else(Vec::new, Paths::states);
+    states.into_iter().filter_map(told).collect::<Vec<_>>().join("; ")
 }
 
 fn configuration(store: &dyn Store) -> Option<(LogConfig, Vec<u8>)> {

@@ -99,15 +99,19 @@ impl Store for LogPaths {
     }
 
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        // Who writes has refused a log whose segments differ.
-        if name_of(path).is_some() && !self.state().writing {
-            return self.open_segment(path);
+        match name_of(path) {
+            None => self.first(path, |store| store.open(path)),
+            Some(_) if self.state().writing => self.longest_segment(path).map(|(_, file)| file),
+            Some(_) => self.open_segment(path),
         }
-        self.first(path, |store| store.open(path))
     }
 
     fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        self.first(path, |store| store.open_write(path))
+        match name_of(path) {
+            None => self.first(path, |store| store.open_write(path)),
+            // The one that was read.
+            Some(_) => self.longest_segment(path)?.0.open_write(path),
+        }
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -242,6 +246,12 @@ impl Store for LogPaths {
         };
         let has = |(store, _): &&(Arc<dyn Store>, bool)| store.open(path).is_ok() || store.list(path).is_ok();
         let readable = self.readable();
+        if name_of(path).is_some()
+            && !readable.iter().any(|on_path| is_blocked(&on_path))
+            && let Some(store) = self.holding(path)
+        {
+            return store.describe(path);
+        }
         let found = readable.iter().find(is_blocked).or_else(|| readable.iter().find(has));
         found.map_or_else(|| self.in_use().describe(path), |(store, _)| store.describe(path))
     }

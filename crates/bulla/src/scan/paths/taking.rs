@@ -2,6 +2,7 @@
 
 use super::looking::require_directories;
 use super::spreading::Lacking;
+use super::twins::name_of;
 use super::{Files, LogPaths, OnePath, State};
 use crate::format::path::{NoPath, PathId};
 use crate::format::{config, files};
@@ -9,7 +10,7 @@ use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, Lock, MissingPath, Paths, Result, Store, Switch};
+use bulla_store::{Error, Lock, MissingPath, PathState, Paths, Result, Store, Switch};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -209,7 +210,11 @@ impl Paths for LogPaths {
             let taken = match self.take(index) {
                 Ok(taken) => taken,
                 Err(error) => {
-                    let place = self.state().paths[index].store.describe("");
+                    let place = {
+                        let path = &mut self.change().paths[index];
+                        path.lacking.get_or_insert_with(Lacking::at_once);
+                        path.store.describe("")
+                    };
                     self.tell(index, format!("{place} does not take the log: {error}"));
                     continue;
                 }
@@ -256,7 +261,13 @@ impl Paths for LogPaths {
     }
 
     fn holding(&self, path: &str) -> Option<Arc<dyn Store>> {
-        self.readable().into_iter().map(|(store, _)| store).find(|store| store.open(path).is_ok())
+        match name_of(path) {
+            // Of several the one that is read.
+            Some(_) => self.longest_segment(path).ok().map(|(store, _)| store),
+            None => {
+                self.readable().into_iter().map(|(store, _)| store).find(|store| store.open(path).is_ok())
+            }
+        }
     }
 
     fn waits(&self) {
@@ -380,6 +391,10 @@ impl Paths for LogPaths {
         }
     }
 
+    fn failing(&self) -> usize {
+        self.count_failing()
+    }
+
     fn take_switches(&self) -> Vec<Switch> {
         std::mem::take(&mut self.change().switches)
     }
@@ -398,6 +413,10 @@ impl Paths for LogPaths {
             })
         });
         missing.collect()
+    }
+
+    fn states(&self) -> Vec<PathState> {
+        self.standings()
     }
 
     fn mismatches(&self) -> Vec<String> {
@@ -447,7 +466,9 @@ impl Paths for LogPaths {
                     "go on under the name of another path: `bulla config PATH --keys KEYS set backup_paths PATHS` names the others that \
                      are left (`unset backup_paths`, where none is)"
                 }
-                false => "`bulla config DIR set backup_paths PATHS` names those that are left",
+                false => {
+                    "`bulla config DIR set backup_paths PATHS` names those that are left (`unset backup_paths`, where none is)"
+                }
             };
             return Err(Error::unavailable(format!(
                 "{place} is a path of the log, and is missing: {reason}. Without it a shorter log could be gone on with: bring it, or \

@@ -1,10 +1,12 @@
 //! Segments of one name that lie on several paths.
 //!
-//! A writer gives no name twice, so one of them is a copy. Copies that are alike are one segment. Where they differ, somebody changed
-//! one, or put it there to hide another: that is told, and nobody is answered from whichever comes first. Of each frame that one counts
-//! which the tree knows, whose body has the digest in its commitment.
+//! A writer gives no name twice, so one of them is a copy. Copies that are alike are one segment; so are those of which the longest begins
+//! with all of each other one, since a copy may have been made before the segment was written on: the longest is read. Where they differ
+//! otherwise, somebody changed one, or put it there to hide another: that is told, and nobody is answered from whichever comes first. Of
+//! each frame that one counts which the tree knows, whose body has the digest in its commitment.
 //!
 //! Invariants:
+//! - whoever reads, and whoever writes, goes by the longest: what is cut off from a copy takes nothing away that another one has;
 //! - a frame that is whole on any path is read, as long as the segment on the other path that has most of the others leaves its place free;
 //! - no body is hashed whose head the tree does not know, and none twice: a file that somebody made costs no more than the log.
 
@@ -22,17 +24,17 @@ use std::sync::{Arc, PoisonError};
 /// So much of two files is compared at a time, in bytes.
 const PIECE: usize = 256 << 10;
 
-/// What was found of segments of one name, by the name; each with the lengths that they had.
-pub(super) type Judged = HashMap<String, (Vec<u64>, Arc<Choice>)>;
+/// What was found of segments of one name, by the name; each with where they lay, and the lengths that they had.
+pub(super) type Judged = HashMap<String, (Vec<(String, u64)>, Arc<Choice>)>;
 
 /// What is read of several segments of one name.
 #[derive(Debug)]
 pub(super) struct Choice {
-    /// The one that has most.
+    /// The one that has most: the longest, where that begins with all of each other one.
     main: usize,
     /// What another one has that this one lacks, by where it begins: where it ends, and which has it.
     pieces: BTreeMap<u64, (u64, usize)>,
-    /// The first two that differ.
+    /// The first two of which neither is the beginning of the other.
     differing: Option<(usize, usize)>,
 }
 
@@ -65,6 +67,13 @@ impl LogPaths {
         Ok(Box::new(Chosen { choice, files: twins.into_iter().map(|twin| twin.file).collect() }))
     }
 
+    /// The longest of the segments of one name, in a log that is written: whoever writes has refused one of which another is no beginning.
+    pub(super) fn longest_segment(&self, path: &str) -> io::Result<(Arc<dyn Store>, Box<dyn StoreFile>)> {
+        let mut twins = self.twins(path)?;
+        let Twin { store, file, .. } = twins.swap_remove(longest(&twins));
+        Ok((store, file))
+    }
+
     /// The segments of one name: one at least, and of several none without a byte, which is no segment.
     fn twins(&self, path: &str) -> io::Result<Vec<Twin>> {
         let (mut twins, mut missing) = (Vec::new(), None);
@@ -76,8 +85,8 @@ impl LogPaths {
                         missing = Some(error);
                     }
                 }
-                Err(error) if twins.is_empty() => return Err(error),
-                Err(_) => {}
+                // It may be the one that has most.
+                Err(error) => return Err(error),
             }
         }
         if twins.iter().any(|twin| twin.length > 0) {
@@ -93,15 +102,15 @@ impl LogPaths {
 
     /// What is read of segments of one name.
     fn choose(&self, path: &str, twins: &[Twin]) -> io::Result<Arc<Choice>> {
-        let lengths = twins.iter().map(|twin| twin.length).collect::<Vec<_>>();
+        let found = twins.iter().map(|twin| (twin.store.describe(path), twin.length)).collect::<Vec<_>>();
         let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        if let Some((_, choice)) = judged.filter(|(of, _)| *of == lengths) {
+        if let Some((_, choice)) = judged.filter(|(before, choice)| choice.holds(before, &found)) {
             return Ok(choice);
         }
-        let mut choice = Choice::first();
-        for other in 1..twins.len() {
-            if !are_alike(&twins[0], &twins[other])? {
-                choice.differing = Some((0, other));
+        let mut choice = Choice { main: longest(twins), pieces: BTreeMap::new(), differing: None };
+        for other in (0..twins.len()).filter(|&other| other != choice.main) {
+            if !begins_with(&twins[choice.main], &twins[other])? {
+                choice.differing = Some((choice.main.min(other), choice.main.max(other)));
                 break;
             }
         }
@@ -110,8 +119,14 @@ impl LogPaths {
         }
         let choice = Arc::new(choice);
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        judged.insert(path.to_owned(), (lengths, choice.clone()));
+        judged.insert(path.to_owned(), (found, choice.clone()));
         Ok(choice)
+    }
+
+    /// Forgets what was found of segments that differ, which somebody may have mended.
+    pub(super) fn judge_again(&self) {
+        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        judged.retain(|_, (_, choice)| choice.differing.is_none());
     }
 
     /// Puts together what stands of each.
@@ -181,7 +196,7 @@ impl LogPaths {
         Ok(standing)
     }
 
-    /// Of each segment that several paths have, and that differs, a sentence.
+    /// Of each segment that several paths have, where neither is the beginning of the other, a sentence.
     pub(super) fn differing_segments(&self) -> Vec<String> {
         let told = |name: &SegmentName| {
             let path = name.path();
@@ -192,8 +207,8 @@ impl LogPaths {
         self.named_twice().iter().filter_map(told).collect()
     }
 
-    /// The first segment of which the same is to be said to a writer, who reads what the checkpoint does not cover, and no more of the others
-    /// than how long they are.
+    /// The first segment of which the same is to be said to a writer, who reads what the checkpoint does not cover, and of the others only
+    /// those that differ in length.
     pub(super) fn differing_segment_to_write(&self) -> Option<String> {
         let size = self.published_frames().unwrap_or(0);
         let twice = self.named_twice();
@@ -202,12 +217,13 @@ impl LogPaths {
         twice.into_iter().find_map(|name| {
             let path = name.path();
             let twins = self.twins(&path).ok()?;
-            let differs = |other: &&Twin| {
-                let is_as_long = other.length == twins[0].length;
-                !is_as_long || name.first >= read && !are_alike(&twins[0], other).unwrap_or(true)
+            let main = longest(&twins);
+            let differs = |other: &usize| {
+                let is_read = name.first >= read || twins[*other].length != twins[main].length;
+                is_read && !begins_with(&twins[main], &twins[*other]).unwrap_or(true)
             };
-            let other = twins.iter().skip(1).find(differs)?;
-            Some(differ(&path, &twins[0], other))
+            let other = (0..twins.len()).filter(|other| *other != main).find(differs)?;
+            Some(differ(&path, &twins[main], &twins[other]))
         })
     }
 
@@ -227,7 +243,8 @@ impl LogPaths {
 fn differ(path: &str, one: &Twin, other: &Twin) -> String {
     let [one, other] = [one, other].map(|twin| twin.store.describe(path));
     format!(
-        "{one} and {other} have one name, and differ: one of them was changed, or put there. What the tree knows is read from either"
+        "{one} and {other} have one name, and differ: neither is the beginning of the other, so one of them was changed, or put there. \
+         What the tree knows is read from either"
     )
 }
 
@@ -244,15 +261,17 @@ pub(super) fn is_not_there(error: &io::Error) -> bool {
     )
 }
 
-/// Whether two have the same bytes.
-fn are_alike(one: &Twin, other: &Twin) -> io::Result<bool> {
-    if one.length != other.length {
-        return Ok(false);
-    }
+/// The longest of several, and of those that are as long the first.
+fn longest(twins: &[Twin]) -> usize {
+    (0..twins.len()).rev().max_by_key(|&at| twins[at].length).unwrap_or(0)
+}
+
+/// Whether one begins with all bytes of another, which is no longer.
+fn begins_with(one: &Twin, other: &Twin) -> io::Result<bool> {
     let (mut left, mut right) = (vec![0; PIECE], vec![0; PIECE]);
     let mut offset = 0;
-    while offset < one.length {
-        let piece = usize::try_from(one.length - offset).unwrap_or(PIECE).min(PIECE);
+    while offset < other.length {
+        let piece = usize::try_from(other.length - offset).unwrap_or(PIECE).min(PIECE);
         one.file.read_exact_at(&mut left[..piece], offset)?;
         other.file.read_exact_at(&mut right[..piece], offset)?;
         if left[..piece] != right[..piece] {
@@ -264,8 +283,15 @@ fn are_alike(one: &Twin, other: &Twin) -> io::Result<bool> {
 }
 
 impl Choice {
-    fn first() -> Self {
-        Choice { main: 0, pieces: BTreeMap::new(), differing: None }
+    /// Whether it is the choice yet, of segments that have these lengths by now: the longest may have been written on meanwhile, in which
+    /// case the others are its beginnings as before.
+    fn holds(&self, before: &[(String, u64)], now: &[(String, u64)]) -> bool {
+        let holds = |at: usize| {
+            let ((place, length), (place_now, length_now)) = (&before[at], &now[at]);
+            let has_grown = at == self.main && self.differing.is_none() && length < length_now;
+            place == place_now && (length == length_now || has_grown)
+        };
+        before.len() == now.len() && (0..now.len()).all(holds)
     }
 }
 

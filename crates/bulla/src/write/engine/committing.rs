@@ -174,7 +174,10 @@ impl Reached {
         for sealed in frames {
             self.entries.add(&sealed.frame.commitment);
             let is_event = sealed.frame.commitment.kind == FrameKind::Event;
-            if is_event && matches!(Event::decode(&sealed.frame.body), Ok(Event::Dropped(_))) {
+            // Whatever is told inexactly, a process before this one dropped.
+            if is_event
+                && matches!(Event::decode(&sealed.frame.body), Ok(Event::Dropped(dropped)) if dropped.exact)
+            {
                 self.entries.some_are_missing();
             }
             if let Some(staged) = &sealed.staged {

@@ -152,7 +152,11 @@ impl Engine {
         let directories = directories.ok_or_else(|| Error::new(ErrorKind::Closed, "the log is closed"))?;
         let passes = |why: &NotInPlace| match why {
             NotInPlace::Unknown(_) => true,
-            NotInPlace::Log(_) => self.back_off.goes_on_for_ever(),
+            NotInPlace::Log(_) if self.back_off.goes_on_for_ever() => {
+                self.log.paths().iter().for_each(|paths| paths.waits());
+                true
+            }
+            NotInPlace::Log(_) => false,
             NotInPlace::Moved(_) => false,
         };
         let looked = self.back_off.retry(passes, || directories.look(self.log.paths()));

@@ -3,6 +3,7 @@
 use super::Engine;
 use crate::write::stage::queue::Depth;
 use crate::write::telemetry::{Queues, Telemetry, Waits};
+use bulla_store::Paths;
 use std::time::Duration;
 
 impl Engine {
@@ -30,6 +31,7 @@ impl Engine {
             backpressure: Waits { count: waits.count, time: waits.time, longest: waits.longest },
             queues,
             witnesses: self.witnesses.lock().clone(),
+            failing_paths: self.log.paths().map_or(0, Paths::failing) as u64,
             ..self.meter.read()
         }
     }

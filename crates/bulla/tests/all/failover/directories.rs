@@ -1,6 +1,7 @@
 //! Directories of the file system that are moved, replaced, or gone while a log has them open.
 
-use bulla::store::Store;
+use bulla::environment::{Environment, Tell};
+use bulla::store::{FileSystem, Store};
 use bulla::{
     Configure, Entry, FindingKind, Follow, Followed, Log, Options, Query, Reader, Severity, Verify,
     default_keys, open_log,
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 struct Place {
@@ -30,6 +31,14 @@ impl Place {
 
     fn open(&self) -> bulla::Result<Log> {
         Log::open(&self.directory, Options::default().memory(64 << 20).writers(1).retries(1))
+    }
+
+    fn open_in(&self, environment: Environment) -> Log {
+        let stores = [self.directory.clone(), default_keys(&self.directory)]
+            .map(|path| Arc::new(FileSystem::new(path)));
+        let [log, keys] = stores;
+        let options = Options::default().memory(64 << 20).writers(1).retries(1);
+        Log::open_stores(log, keys, options, environment).unwrap()
     }
 
     fn log(&self) -> Arc<dyn Store> {
@@ -136,7 +145,10 @@ fn a_log_that_blocks_waits_for_a_path_that_was_moved_to_be_put_back() {
         let place = Place::new();
         let configure = Configure::default().set("on_failure", "block").unwrap();
         configure.apply(&place.directory).unwrap();
-        let log = place.open().unwrap();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let say = said.clone();
+        let path_replaced: Tell = Arc::new(move |what| say.lock().unwrap().push(what.to_owned()));
+        let log = place.open_in(Environment { path_replaced: Some(path_replaced), ..Environment::default() });
         append(&log, 0..20);
         let (here, away) = (
             |name: &str| place.place.path().join(name),
@@ -154,6 +166,8 @@ fn a_log_that_blocks_waits_for_a_path_that_was_moved_to_be_put_back() {
             fs::rename(away(back), here(back)).unwrap();
             appending.join().unwrap();
         });
+        let last = said.lock().unwrap().last().cloned().unwrap();
+        assert!(last.ends_with(&format!("the log goes on in {}", here(back).display())), "{back}: {last}");
         append(&log, 40..60);
         log.close().unwrap();
         for name in ["audit", "backup"].into_iter().filter(|name| *name != back) {

@@ -239,6 +239,7 @@ fn a_crash_at_any_operation_of_an_outage_loses_nothing_acknowledged_and_tells_wh
                 let what = format!("{fault:?} at {point}, {acknowledged} acknowledged");
                 let log = after.try_open().unwrap_or_else(|error| panic!("{what}: {error}"));
                 after.append(&log, 200..204);
+                assert_eq!(log.durable_prefix(), 4, "{what}: of this process nothing was dropped");
                 log.close().unwrap();
                 after.check_contains((0..acknowledged).chain(200..204));
                 let events = after.dropped();

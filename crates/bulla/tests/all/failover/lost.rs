@@ -235,6 +235,17 @@ fn a_backup_path_that_is_lost_for_good_is_left_out_and_the_log_goes_on() {
         let error = world.try_open().err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         assert!(error.to_string().contains("set backup_paths PATHS"), "{error}");
+        if paths == ["/backup"] {
+            // Only leaving it out says that it is lost.
+            let before = world.machine.files();
+            for named in [&["/backup"][..], &["/backup", "/other"], &["/other", "/backup"]] {
+                let error = world.configure(named).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Refused, "{named:?}: {error}");
+                assert!(error.to_string().contains("leave it out of `backup_paths`"), "{named:?}: {error}");
+                assert_eq!(world.machine.files(), before, "{named:?}");
+            }
+            world.configure(&[]).unwrap();
+        }
         world.configure(paths).unwrap();
         // Whatever is changed besides, it stays known that one was lost.
         world.set("linger", "7 ms");

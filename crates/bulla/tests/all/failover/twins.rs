@@ -1,5 +1,5 @@
-//! What somebody who holds the disk of a path can put there: a segment by the name of another path's, the checkpoint that all can read, a
-//! damaged tile, a lock. None of it hides what another path has, and none moves the log without a word.
+//! What somebody who holds the disk of a path can put there: a segment by the name of another path's, the beginning of one, the checkpoint
+//! that all can read, a damaged tile, a lock. None of it hides what another path has, and none moves the log without a word.
 
 use super::world::World;
 use bulla::store::Store;
@@ -83,23 +83,74 @@ fn a_segment_by_the_name_of_another_paths_is_told_and_hides_nothing() {
             let middle = changed.len() / 2;
             changed[middle] ^= 1;
             let before = world.machine.read(&format!("audit/{}", segment_of(&world, "audit"))).unwrap();
-            let longer = [&content[..], b"x"].concat();
+            let (longer, cut) = ([&changed[..], b"x"].concat(), &changed[..middle + 1]);
             let fakes: [(&str, &[u8]); 5] = [
                 ("junk", b"xxxxxxxxx"),
-                ("cut", &content[..content.len() / 2]),
+                ("changed and cut", cut),
                 ("changed", &changed),
                 ("frames of another segment", &before),
-                ("more", &longer),
+                ("changed, and more", &longer),
             ];
             for (what, fake) in fakes {
                 world.machine.overwrite(&there, fake);
                 hides_nothing(&world, places, &format!("{path}, {what}, {checkpoint_too}"));
             }
-            // The same bytes are no harm.
-            world.machine.overwrite(&there, &content);
-            world.check(60);
+            // The same bytes are no harm, nor are the first of them, wherever the rest is.
+            for length in [content.len(), content.len() - 1, middle, 1, 0] {
+                world.machine.overwrite(&there, &content[..length]);
+                world.check(60);
+                world.machine.overwrite(&format!("other/{own}"), &content[..length]);
+                world.machine.overwrite(&there, &content);
+                world.check(60);
+                world.machine.overwrite(&format!("other/{own}"), &content);
+            }
             world.machine.remove_file(&there);
         }
+    }
+}
+
+/// Whoever holds a path gains nothing by what is cut off from a copy there: what no path has any more is missing.
+#[test]
+fn what_is_cut_off_from_every_copy_is_missing() {
+    let world = moved_twice();
+    let own = segment_of(&world, "other");
+    let content = world.machine.read(&format!("other/{own}")).unwrap();
+    for (here, there) in [(content.len() / 3, content.len() / 2), (content.len() / 2, content.len() / 3)] {
+        world.machine.overwrite(&format!("other/{own}"), &content[..here]);
+        world.machine.overwrite(&format!("audit/{own}"), &content[..there]);
+        let report = world.verify();
+        let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+        let kinds = violations.map(|finding| finding.kind).collect::<Vec<_>>();
+        assert!(
+            !kinds.is_empty() && kinds.iter().all(|kind| *kind == FindingKind::FramesMissing),
+            "{:#?}",
+            report.findings
+        );
+        let left = world.salvaged();
+        assert!((0..45).all(|number| left.contains(&number)) && !left.contains(&59), "{left:?}");
+        assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Tampered);
+    }
+}
+
+/// What is put behind a copy is what it would be behind the segment itself: bytes that nobody has signed, which opening has the log tell.
+#[test]
+fn what_is_put_behind_a_copy_counts_for_nothing() {
+    for path in ["audit", "backup", "other"] {
+        let world = moved_twice();
+        let own = segment_of(&world, "other");
+        let content = world.machine.read(&format!("other/{own}")).unwrap();
+        world.machine.overwrite(&format!("{path}/{own}"), &[&content[..], &[7; 100]].concat());
+        let findings = world.verify().findings;
+        let violation = findings.iter().find(|finding| finding.severity == Severity::Violation).unwrap();
+        assert_eq!(violation.kind, FindingKind::TailDamaged, "{path}: {violation}");
+        // What a write that was cut short leaves.
+        world.machine.overwrite(&format!("{path}/{own}"), &[&content[..], &[0; 100]].concat());
+        world.check(60);
+        let log = world.open();
+        assert_eq!(log.recovery().torn_bytes, 100, "{path}");
+        world.append(&log, 60..64);
+        log.close().unwrap();
+        world.check(64);
     }
 }
 
