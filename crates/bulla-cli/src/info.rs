@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths};
+use crate::lost_frames::LostFramesJson;
 use crate::missing_paths::MissingPathJson;
 use crate::output::{on_line, print, print_json, time};
 use bulla::control::{Client, Status};
@@ -173,6 +174,8 @@ struct Facts {
     /// The paths of the log that are not there; absent where all are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing_paths: Vec<MissingPathJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_with_path: Option<LostFramesJson>,
     /// What the log drops, or dropped and no durable event of it tells; `null` where it does not, and where the key directory, which says
     /// so, cannot be read.
     dropping: Option<Dropping>,
@@ -332,6 +335,7 @@ impl From<bulla::Info> for Facts {
             pin: None,
             backup_paths: Vec::new(),
             missing_paths: info.missing_paths.iter().map(MissingPathJson::from).collect(),
+            lost_with_path: LostFramesJson::of(&info.lost),
             dropping: None,
             keys_failures: Vec::new(),
             locked: info.locked,
@@ -397,6 +401,7 @@ impl Facts {
         let is_there = |path: &String| self.missing_paths.iter().all(|missing| missing.path() != path);
         lines.extend(paths.filter(is_there).map(|path| ("path", path)));
         lines.extend(self.missing_paths.iter().map(|path| ("missing", path.to_text())));
+        lines.extend(self.lost_with_path.iter().map(|lost| ("lost", lost.to_text())));
         lines.extend(self.dropping.iter().map(|dropping| {
             let (more, since) = (if dropping.over { "" } else { " at least" }, dropping.since.as_deref());
             let since = since.map_or_else(String::new, |since| format!(" since {since}"));

@@ -8,7 +8,7 @@ use crate::scan::checkpoint::read_note;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Paths, Result, Store};
 use std::io;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 impl LogPaths {
     /// Which log a path is of, and its id.
@@ -86,6 +86,28 @@ impl LogPaths {
         if let Some((_, text)) = configuration(&*state.paths[furthest].store) {
             state.config = text;
         }
+    }
+
+    /// Whether the key directory notes a path as lost, and it is none of those that are there.
+    pub(super) fn has_lost_one_for_good(&self) -> bool {
+        let state = self.state();
+        let is_there =
+            |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
+        state.known.iter().any(|known| known.fate == Fate::Lost && !is_there(known.id))
+    }
+
+    /// Whether each path is there now, and lists the segments that it has.
+    pub(super) fn are_all_there(&self) -> bool {
+        let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
+        let is_there = |(index, store): (usize, &Arc<dyn Store>)| {
+            let lists = match store.list(files::DIRECTORIES[0]) {
+                // One that was never written to.
+                Err(error) => error.kind() == io::ErrorKind::NotFound,
+                Ok(_) => true,
+            };
+            lists && self.identify(index, &**store).is_ok() && require_directories(&**store).is_ok()
+        };
+        stores.iter().enumerate().all(is_there)
     }
 
     /// That the paths that somebody named by hand are there: all but the first so many, which are the log's own directory and those that

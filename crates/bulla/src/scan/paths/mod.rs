@@ -237,7 +237,10 @@ pub(crate) fn left_and_missing(store: &dyn Store) -> String {
     let missing = store.paths().map_or_else(Vec::new, Paths::missing);
     let of = |missing: &MissingPath| {
         let MissingPath { place, reason, .. } = missing;
-        format!("; {place}, a path of the log that was left, is missing: {reason}")
+        format!(
+            "; {place}, a path of the log that was left, is missing: {reason}. Mount it; where it is lost for good, leave it out of \
+             `backup_paths` (`bulla config DIR set backup_paths PATHS`), and what lay there alone is passed over"
+        )
     };
     missing.iter().filter(|missing| missing.left).map(of).collect()
 }
