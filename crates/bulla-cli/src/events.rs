@@ -37,8 +37,8 @@ pub(crate) struct Events {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
-    /// Only erased, rekeyed, held, released, exported, configured, recovered, abandoned, heartbeat, or invalid,
-    /// which is no event of this version; repeatable
+    /// Only erased, rekeyed, held, released, exported, configured, recovered, abandoned, heartbeat, lost with a path
+    /// of the log, or invalid, which is no event of this version; repeatable
     #[arg(long = "kind", value_enum, hide_possible_values = true, value_name = "KIND")]
     kinds: Vec<Kind>,
 
@@ -66,6 +66,7 @@ enum Kind {
     PathReplaced,
     Dropped,
     Heartbeat,
+    Lost,
     Invalid,
 }
 
@@ -83,6 +84,7 @@ impl Kind {
             Ok(Event::PathReplaced { .. }) => Kind::PathReplaced,
             Ok(Event::Dropped(_)) => Kind::Dropped,
             Ok(Event::Heartbeat {}) => Kind::Heartbeat,
+            Err(_) if logged.lost => Kind::Lost,
             _ => Kind::Invalid,
         }
     }
@@ -138,10 +140,15 @@ impl Events {
             return print_json(&EventJson::from(logged));
         }
         let LoggedEvent { frame, event, .. } = logged;
-        let kind = event.as_ref().map_or("invalid", Event::kind);
+        let kind = event.as_ref().map_or(unreadable(logged), Event::kind);
         let line = format!("{frame:>8}  {}  {kind:<10}  {}", time(logged.time), on_line(&to_text(logged)));
         print(&format!("{}\n", line.trim_end()))
     }
+}
+
+/// The kind of one that cannot be read.
+fn unreadable(logged: &LoggedEvent) -> &'static str {
+    if logged.lost { "lost" } else { "invalid" }
 }
 
 /// What an event says, on a line.
@@ -279,7 +286,7 @@ impl<'a> From<&'a LoggedEvent> for EventJson<'a> {
     fn from(logged: &'a LoggedEvent) -> Self {
         let event = match &logged.event {
             Ok(event) => Told::Event(event),
-            Err(why) => Told::Invalid { event: "invalid", detail: why },
+            Err(why) => Told::Invalid { event: unreadable(logged), detail: why },
         };
         let order = ordered(logged);
         let is_ordered =

@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::interrupt;
 use crate::log_paths::LogPaths;
+use crate::lost_frames::{LostFramesJson, tell_unknown_events};
 use crate::nothing_found::{self, SubjectJson};
 use crate::output::{on_line, print, print_json, time};
 use crate::terminal;
@@ -203,12 +204,18 @@ impl Hold {
         let differences = held.differences.iter().map(ToString::to_string).collect::<Vec<_>>();
         let under_way = held.under_way.iter().map(ToString::to_string).collect::<Vec<_>>();
         match self.json {
-            true => print_json(&serde_json::json!({
-                "holds": held.holds.iter().map(HoldJson::from).collect::<Vec<_>>(),
-                "differences": differences,
-                "under_way": under_way,
-                "subjects": asked.iter().flat_map(|asked| &asked.subjects).map(asked_json).collect::<Vec<_>>(),
-            })),
+            true => {
+                let mut listed = serde_json::json!({
+                    "holds": held.holds.iter().map(HoldJson::from).collect::<Vec<_>>(),
+                    "differences": differences,
+                    "under_way": under_way,
+                    "subjects": asked.iter().flat_map(|asked| &asked.subjects).map(asked_json).collect::<Vec<_>>(),
+                });
+                if let Some(lost) = LostFramesJson::of(&held.lost) {
+                    listed["lost_with_path"] = serde_json::json!(lost);
+                }
+                print_json(&listed)
+            }
             false if asked.is_some() && held.holds.is_empty() => {
                 note!("0 holds");
                 Ok(())
@@ -218,6 +225,7 @@ impl Hold {
         let not_known = asked.iter().flat_map(|asked| &asked.subjects).filter(|it| it.number.is_none());
         not_known.for_each(nothing_found::tell_of);
         differences.iter().chain(&under_way).for_each(|what| note!("{what}"));
+        tell_unknown_events(&held.lost);
         let keys_lost = asked.is_some_and(|asked| asked.keys_lost);
         if keys_lost {
             note!("{KEYS_LOST}");

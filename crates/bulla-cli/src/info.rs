@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{Also, LogPaths};
+use crate::lost_frames::LostFramesJson;
 use crate::output::{on_line, print, print_json, time};
 use crate::path_states::{MissingPathJson, PathJson};
 use bulla::control::{Client, Status};
@@ -171,6 +172,8 @@ struct Facts {
     /// The paths of the log that are not there; absent where all are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing_paths: Vec<MissingPathJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_with_path: Option<LostFramesJson>,
     /// What the log drops, or dropped and no durable event of it tells; `null` where it does not, and where the key directory, which says
     /// so, cannot be read.
     dropping: Option<Dropping>,
@@ -330,6 +333,7 @@ impl From<bulla::Info> for Facts {
             pin: None,
             paths: info.paths.iter().map(PathJson::from).collect(),
             missing_paths: info.missing_paths.iter().map(MissingPathJson::from).collect(),
+            lost_with_path: LostFramesJson::of(&info.lost),
             dropping: None,
             keys_failures: Vec::new(),
             locked: info.locked,
@@ -392,6 +396,7 @@ impl Facts {
             ("pin", format!("{}  {state}{behind}", pin.path))
         }));
         lines.extend(self.paths.iter().map(|path| ("path", path.to_text())));
+        lines.extend(self.lost_with_path.iter().map(|lost| ("lost", lost.to_text())));
         lines.extend(self.dropping.iter().map(|dropping| {
             let (more, since) = (if dropping.over { "" } else { " at least" }, dropping.since.as_deref());
             let since = since.map_or_else(String::new, |since| format!(" since {since}"));

@@ -25,6 +25,7 @@ mod init;
 mod interrupt;
 mod keys;
 mod log_paths;
+mod lost_frames;
 mod manual;
 mod maps;
 mod mirror;

@@ -5,6 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::interrupt;
 use crate::log_paths::LogPaths;
+use crate::lost_frames::LostFramesJson;
 use crate::output::{self, print, print_json};
 use crate::terminal;
 use bulla::text::spelling::counted;
@@ -126,6 +127,7 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
         known,
         log,
         lost_frames,
+        lost_with_path,
         erased,
         finishes,
         lost,
@@ -151,6 +153,14 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
              whom only they told of as erased stays so",
             counted(*lost_frames, "frame")
         ));
+    }
+    if !lost_with_path.is_empty() {
+        lines.push(match has_keys {
+            true => format!(
+                "{lost_with_path}: whom they told of as erased, and which numbers data subjects were given there, is not known"
+            ),
+            false => lost_with_path.to_string(),
+        });
     }
     if !erased.is_empty() {
         let numbers = erased.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
@@ -205,6 +215,8 @@ struct Told {
     log: ToldExtent,
     /// Frames that the vault has followed, and the log has not.
     lost_frames: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_with_path: Option<LostFramesJson>,
     /// Data subjects who were erased, and whose keys were back.
     erased: Vec<u64>,
     /// Data subjects whose erasure was cut short, and is finished.
@@ -238,6 +250,7 @@ impl Told {
             known: extent(outlook.known),
             log: extent(outlook.log),
             lost_frames: outlook.lost_frames,
+            lost_with_path: LostFramesJson::of(&outlook.lost_with_path),
             erased: outlook.erased.clone(),
             finishes: outlook.finishes.as_ref().map_or_else(Vec::new, |cut| cut.numbers.clone()),
             lost: lost.unwrap_or(outlook.lost),

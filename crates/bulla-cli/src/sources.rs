@@ -3,6 +3,7 @@
 use crate::append::{InputLabel, known};
 use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
+use crate::lost_frames::LostFramesJson;
 use crate::output::{on_line, print, print_json, time};
 use bulla::SourceState;
 use bulla::text::spelling::counted;
@@ -34,7 +35,9 @@ impl Sources {
         let mut sources: Vec<_> = states.into_iter().map(Source::new).collect();
         sources
             .sort_by(|one, other| (&one.name, &one.met, &one.id).cmp(&(&other.name, &other.met, &other.id)));
-        let listed = Listed { sources };
+        let lost = bulla::lost_frames_of(self.place.log()?)?;
+        let listed =
+            Listed { sources, unread: lost.unread_sources(), lost_with_path: LostFramesJson::of(&lost) };
         if self.json { print_json(&listed) } else { print(&listed.to_text()) }?;
         Ok(Exit::Done)
     }
@@ -43,6 +46,10 @@ impl Sources {
 #[derive(Serialize)]
 struct Listed {
     sources: Vec<Source>,
+    #[serde(skip)]
+    unread: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_with_path: Option<LostFramesJson>,
 }
 
 #[derive(Serialize)]
@@ -154,7 +161,9 @@ impl Source {
 impl Listed {
     fn to_text(&self) -> String {
         if self.sources.is_empty() {
-            return "the log has nothing of any source: nothing was followed into it yet\n".to_owned();
+            let nothing = "the log has nothing of any source: nothing was followed into it yet\n";
+            return nothing.to_owned()
+                + &self.unread.iter().map(|unread| format!("{unread}\n")).collect::<String>();
         }
         let heading = ["up to", "behind", "file", "source"].map(str::to_owned);
         let rows: Vec<_> = std::iter::once(heading).chain(self.sources.iter().map(Source::to_row)).collect();
@@ -179,6 +188,7 @@ impl Listed {
                 source.counted(*beyond),
             );
         }
+        text.extend(self.unread.iter().map(|unread| format!("{unread}\n")));
         let lag = self.sources.iter().filter_map(|source| source.lag).sum::<u64>();
         text + &format!("{}, {} behind\n", counted(self.sources.len() as u64, "source"), counted(lag, "byte"))
     }

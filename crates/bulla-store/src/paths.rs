@@ -66,6 +66,10 @@ pub trait Paths: Debug {
     /// Whether a path of the log is lost that the writer had left, or may have: what lay there alone is gone.
     fn has_lost_one(&self) -> bool;
 
+    /// Whether somebody has said of a path that it is lost for good, and all that are named now are there: what none of them has is gone.
+    /// Looks at each of them.
+    fn has_let_go_of_one(&self) -> bool;
+
     /// Whether the checkpoint that was published last lies on the path that takes what is written.
     fn has_published(&self) -> bool;
 

@@ -221,6 +221,9 @@ impl Taking<'_> {
         let following = following.without(own).at_most(raise_open_files());
         let mut follower = Follower::new(following, known.clone(), ids()?);
         let watch = self.log.watch();
+        if let Some(unread) = self.log.lost_frames().unread_sources() {
+            note!("{unread}");
+        }
         note!("following {}", counted(append.files.len() as u64, "source"));
         loop {
             let stepped = follower.step(self).and_then(|state| {

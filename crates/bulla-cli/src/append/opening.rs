@@ -3,6 +3,7 @@
 use crate::exit::Failure;
 use crate::interrupt::no_room;
 use crate::log_paths::LogPaths;
+use crate::lost_frames::tell_unknown_events;
 use crate::terminal::tell_what_is_tried_again;
 use bulla::environment::{Environment, Tell};
 use bulla::store::FileSystem;
@@ -35,6 +36,7 @@ pub(crate) fn tell_opened(log: &Log) {
     tell_recovery(log.recovery());
     tell_differences(log.hold_differences());
     tell_resumed(log.resumed_erasure());
+    tell_unknown_events(log.lost_frames());
     if let Some(pinned) = log.pinned().filter(|pinned| pinned.made) {
         tell_made_pin(&pinned.path, pinned.frames);
     }

@@ -12,6 +12,7 @@ use crate::export::destination::Destination;
 use crate::identity::Identities;
 use crate::interrupt;
 use crate::log_paths::{LogPaths, error_in};
+use crate::lost_frames::tell_unknown_events;
 use crate::output::{on_line, print, print_json};
 use crate::terminal;
 use bulla::control::{Client, through_writer};
@@ -116,6 +117,7 @@ impl Erase {
         if !info.erasure {
             return Err(without_erasure());
         }
+        tell_unknown_events(&info.lost);
         if !self.again.is_empty() {
             self.tell_of_set_aside(&info);
             return again::run(&self, &info);

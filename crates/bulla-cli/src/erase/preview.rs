@@ -6,6 +6,7 @@ use crate::group_keys::vault;
 use crate::hold::HoldJson;
 use crate::identity::Identities;
 use crate::log_paths::{LogPaths, error_in};
+use crate::lost_frames::LostFramesJson;
 use crate::output::{on_line, time};
 use bulla::keys::recipients::IdentityFile;
 use bulla::text::spelling::{agreeing, counted};
@@ -276,6 +277,8 @@ pub(super) struct PreviewJson {
     tree_size: Option<u64>,
     not_sure: Vec<String>,
     not_counted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_with_path: Option<LostFramesJson>,
 }
 
 #[derive(Serialize)]
@@ -319,6 +322,7 @@ impl From<&ErasurePreview> for PreviewJson {
             not_sure: going
                 .map_or_else(Vec::new, |going| going.not_sure.iter().map(ToString::to_string).collect()),
             not_counted: preview.not_counted.clone(),
+            lost_with_path: LostFramesJson::of(&preview.lost),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::log_paths::LogPaths;
+use crate::lost_frames::LostFramesJson;
 use crate::output::{on_line, print, print_json, time};
 use bulla::Epoch;
 use bulla::keys::files;
@@ -16,6 +17,7 @@ pub(super) fn run(place: &LogPaths, identities: &Identities, json: bool) -> Resu
     place.refuse_other_keys()?;
     let (log, _) = bulla::config::load_of_log(&*place.log()?)?;
     let epochs = bulla::epochs_of(place.log()?)?;
+    let lost = bulla::lost_frames_of(place.log()?)?;
     // Not the one in the key directory, unless it is asked for: it may be under a passphrase, or a plugin's.
     let identities = if identities.are_named() { identities.each(place)? } else { Vec::new() };
     let here = place.keys().join(files::IDENTITY);
@@ -25,6 +27,7 @@ pub(super) fn run(place: &LogPaths, identities: &Identities, json: bool) -> Resu
         identity_here: here.exists().then_some(here),
         asked: identities.iter().map(|(path, _)| path.clone()).collect(),
         epochs: ranges(&epochs, &identities)?,
+        lost_with_path: LostFramesJson::of(&lost),
     };
     if json { print_json(&listed) } else { print(&listed.to_text()) }?;
     Ok(Exit::Done)
@@ -39,6 +42,9 @@ struct Listed {
     #[serde(skip)]
     asked: Vec<PathBuf>,
     epochs: Vec<Range>,
+    /// Epochs that began in these are not listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_with_path: Option<LostFramesJson>,
 }
 
 /// Epochs one after the other of which the same can be said.
@@ -116,6 +122,13 @@ impl Listed {
                 let _ = write!(text, "; opened by {by}");
             }
             text.push('\n');
+        }
+        if let Some(lost) = &self.lost_with_path {
+            let _ = writeln!(
+                text,
+                "lost        {}: epochs that began in these are not listed",
+                lost.frames_to_text()
+            );
         }
         text
     }

@@ -307,6 +307,7 @@ fn each_member_of_the_document_is_printed_by_some_command() {
     crate::witness::look(|words, out| seen.look(words, out));
     look_at_a_mirror(&mut seen);
     crate::paths::look(|words, out| seen.look(words, out));
+    crate::lost_path::look(|words, out| seen.look(words, out));
     look_at_a_policy(&mut seen);
     let new_key = look_at_erasures(&mut seen, &place, log["id"].as_str().unwrap());
     look_at_changes_that_are_amiss(&mut seen, &place, &new_key);

@@ -38,6 +38,7 @@ mod json;
 mod json_members;
 mod keys;
 mod listening;
+mod lost_path;
 mod manual;
 mod memory;
 mod mirror;

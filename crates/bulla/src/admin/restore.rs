@@ -31,6 +31,7 @@ use crate::write::engine::{
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::parse_seal_key;
+use bulla_proof::entry::MAX_SUBJECTS;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
@@ -195,7 +196,14 @@ impl Restore {
                 // What followed the checkpoint was adopted.
                 numbers.add_blocks(&reader.reading()?, outlook.log.frames)?;
                 // Numbers may have been given of which no entry came into the log: nobody's key is lost with those.
-                let left_out = engine.skip_subjects(numbers.end().max(unknown.subject))?;
+                let mut next = numbers.end().max(unknown.subject);
+                let lost_entries = outlook.lost_with_path.entries_from(unknown.frame);
+                if lost_entries > 0 {
+                    // Which numbers those have nobody knows, and none is given twice.
+                    let most = lost_entries.saturating_mul(MAX_SUBJECTS as u64);
+                    next = next.max(engine.vault()?.next_number()?).saturating_add(most);
+                }
+                let left_out = engine.skip_subjects(next)?;
                 lost = numbers.lost(&left_out, &erased);
             }
             // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were

@@ -5,7 +5,9 @@
 //! - a hold is in the file before the log tells of it, and stays there until the log tells of its release: so a crash leaves
 //!   whoever is to be held, and whoever is to be released, held, and opening the log has it tell of what it has not told yet;
 //! - the log's events count. Where the file says otherwise, because it was deleted, put back or edited, it is brought in
-//!   line with them, and what differed is told.
+//!   line with them, and what differed is told;
+//! - where frames of the log are gone for good, with a path that is lost, the file counts for what those told of it: whoever is held in
+//!   it by one of them stays held.
 
 use super::hold_order::{HoldSalts, open};
 use super::refusals::{erasure_key, held};
@@ -286,6 +288,7 @@ impl Holds {
             }
             match left.remove(&frame) {
                 Some(told) if hold.is_in(&told) => {}
+                None if told.is_gone(frame) => {}
                 other => {
                     left.extend(other.map(|other| (frame, other)));
                     differences.push(HoldDifference::Untold { number, frame });
@@ -297,7 +300,10 @@ impl Holds {
         for (frame, ToldHold { number, since, .. }) in left {
             differences.push(HoldDifference::Missing { number, frame });
             let by = format!("unknown (frame {frame})");
-            let reason = "the log tells of this hold; who holds, and why, is lost".to_owned();
+            let mut reason = "the log tells of this hold; who holds, and why, is lost".to_owned();
+            if told.is_one_gone_after(frame) {
+                reason += "; and frames are lost that may have told of its release";
+            }
             let (order, frame) = (order_in(frame)?, Some(frame));
             self.holds.push(Hold { number, by, reason, since, frame, order, salts: None, release: None });
         }

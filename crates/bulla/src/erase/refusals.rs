@@ -3,6 +3,7 @@
 use crate::format::config::LogConfig;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_store::{Error, ErrorKind, Result};
+use std::fmt::Display;
 
 /// The key that orders to erase from a log are signed with.
 ///
@@ -38,6 +39,14 @@ pub(crate) fn nobody_known(keys_lost: bool) -> Error {
 /// What is said of somebody who is held.
 pub(crate) fn held(number: u64, by: &str, reason: &str) -> Error {
     refused(&format!("data subject {number} is held by {by}: {reason}; release the hold first"))
+}
+
+/// What is said of an order that was given before events were made which are lost; `lost` says which frames those are among.
+pub(crate) fn older_than_lost(lost: &dyn Display) -> Error {
+    refused(&format!(
+        "{lost}: one of them may have told that this order was carried out, which was given before, and whoever has come back since is \
+         not to be erased by it: have a new order given"
+    ))
 }
 
 pub(crate) fn refused(message: &str) -> Error {

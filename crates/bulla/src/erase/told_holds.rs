@@ -3,6 +3,7 @@
 //! Invariants:
 //! - a hold counts whatever its order is worth, and a release only where its order holds, so that nobody is taken for released by
 //!   mistake;
+//! - a hold of which a frame told that is gone for good is neither told of nor contradicted: it counts where the key directory has it;
 //! - an order is good for one event.
 
 use super::signed_with::{CountingKey, opened_with_one_of};
@@ -12,6 +13,7 @@ use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::{HoldNote, HoldNoteError};
 use bulla_proof::order::order_digest;
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 
 /// What the log's events tell of holds, in the order of their frames.
 #[derive(Clone, Default, Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct ToldHolds {
     orders: HashSet<Hash>,
     /// The frame behind the last one in which an event may be lost: what came before it is not known.
     lost: u64,
+    /// The frames that are gone for good, ascending, with whatever they told.
+    gone: Vec<Range<u64>>,
     /// The number of frames up to the last of these events, that one included.
     frames: u64,
 }
@@ -38,6 +42,11 @@ pub(crate) struct ToldHold {
 }
 
 impl ToldHolds {
+    /// Of a log of which these frames are gone for good, ascending.
+    pub(crate) fn without(gone: Vec<Range<u64>>) -> Self {
+        ToldHolds { gone, ..ToldHolds::default() }
+    }
+
     /// Takes in an event of `log` in a frame of this time, where one of `keys` counts. Returns what is wrong with it where it tells
     /// of a hold, or of a release, that was not ordered so.
     pub(crate) fn take(
@@ -74,6 +83,11 @@ impl ToldHolds {
                 Ok(())
             }
             Some(_) => Err(format!("its order is about another hold than that of frame {held}")),
+            None if self.is_gone(held) => {
+                // The key directory may still have it.
+                self.released.insert(held, ToldHold { number, since: 0, order });
+                Ok(())
+            }
             None if held < self.lost => Ok(()),
             None => Err(format!("frame {held} tells of no hold that was not released before")),
         }
@@ -91,6 +105,16 @@ impl ToldHolds {
         self.held.clear();
         self.released.clear();
         self.lost = before;
+    }
+
+    /// Whether a frame is gone for good.
+    pub(super) fn is_gone(&self, frame: u64) -> bool {
+        self.gone.iter().any(|range| range.contains(&frame))
+    }
+
+    /// Whether a frame behind this one is gone for good, which may have told of a release.
+    pub(super) fn is_one_gone_after(&self, frame: u64) -> bool {
+        self.gone.last().is_some_and(|range| range.end > frame + 1)
     }
 
     /// The number of frames up to the last event of a hold.

@@ -38,6 +38,7 @@ use crate::format::options::Options;
 use crate::format::sources::SourceId;
 use crate::format::sources::table::SourceState;
 use crate::keys::{default_keys, digest};
+use crate::scan::lost::LostFrames;
 use crate::scan::paths;
 use crate::write::engine::{Directories, Engine};
 use crate::write::kept_pin::Pinned;
@@ -396,6 +397,12 @@ impl Log {
     /// was brought in line with them then: a hold of which the log tells holds, whoever deleted the file.
     pub fn hold_differences(&self) -> &[HoldDifference] {
         &self.engine.hold_differences
+    }
+
+    /// The frames that were lost for good with a path of the log, as they were when it was opened: what the events among them told of
+    /// holds and erasures is not known.
+    pub fn lost_frames(&self) -> &LostFrames {
+        &self.engine.lost
     }
 
     /// The erasure that was cut short before the log was opened, and what opening it made of that.

@@ -47,10 +47,10 @@ impl Epoch {
     }
 }
 
-/// The epochs of the log in `directory` that its checkpoint covers.
+/// The epochs of the log in `directory` that its checkpoint covers, without those that were lost with a path.
 ///
 /// # Errors
-/// `Unavailable` where there is no log or a file cannot be read, `Tampered` where what is read is damaged.
+/// `Unavailable` where there is no log or a file cannot be read, `Tampered` where what is read is damaged, or missing without being lost.
 pub fn epochs(directory: impl AsRef<Path>) -> Result<Vec<Epoch>> {
     epochs_of(Arc::new(FileSystem::new(directory.as_ref())))
 }
@@ -61,10 +61,10 @@ pub fn epochs(directory: impl AsRef<Path>) -> Result<Vec<Epoch>> {
 /// As [`epochs`].
 pub fn epochs_of(store: Arc<dyn Store>) -> Result<Vec<Epoch>> {
     let manifest = Manifest::load(Snapshot::of(store)?)?;
-    let mut frames = Frames::new(&manifest)?;
+    let (mut frames, lost) = (Frames::new(&manifest)?, manifest.lost()?);
     let mut epochs = Vec::new();
     while let Some(placed) = frames.next()? {
-        if placed.commitment.kind == FrameKind::Epoch {
+        if placed.commitment.kind == FrameKind::Epoch && !lost.contains(placed.commitment.frame) {
             epochs.push(Epoch::of(placed.commitment.clone(), epoch_body(&mut frames, placed)?));
         }
     }

@@ -11,12 +11,13 @@ mod certified;
 mod first_met;
 mod going;
 
-use crate::erase::refusals::{erasure_key, held, nobody_known};
+use crate::erase::refusals::{erasure_key, held, nobody_known, older_than_lost};
 use crate::erase::{ErasureOrder, Hold, KnownAgain};
 use crate::read::reader::Reader;
 use crate::scan::carried_out::CarriedOut;
 use crate::scan::erasures::Erased;
 use crate::scan::keyless::{Keyless, numbers_of};
+use crate::scan::lost::LostFrames;
 use bulla_store::{Error, ErrorKind, Result};
 use first_met::Judge;
 use going::Subjects;
@@ -44,6 +45,10 @@ pub struct ErasurePreview {
     pub going: Option<EntriesGoing>,
     /// Why they were not.
     pub not_counted: Option<String>,
+    /// The frames that were lost with a path: what the events among them told is not known, nor what their entries are about.
+    pub lost: LostFrames,
+    /// Whether one of these events may have told that the order was carried out.
+    pub older_than_lost: bool,
 }
 
 /// What an order did that was carried out.
@@ -75,13 +80,14 @@ pub struct PreviewedSubject {
 }
 
 impl ErasurePreview {
-    /// Why the order would be refused, if it would be: nobody of it is known, or somebody is held. A hold that is being
+    /// Why the order would be refused, if it would be: nobody of it is known, somebody is held, or it is older than events that are lost. A hold that is being
     /// released is none by the time that the log is opened.
     pub fn refusal(&self) -> Option<Error> {
         if self.before.is_some() {
             return None;
         }
         match self.numbers.is_empty() {
+            _ if self.older_than_lost => Some(older_than_lost(&self.lost)),
             true => Some(nobody_known(self.keys_lost)),
             false => self
                 .holds
@@ -188,7 +194,8 @@ impl Reader {
             ErasedBefore { frame, numbers, unknown }
         };
         let before = CarriedOut::find(manifest, &ordered)?.map(before);
-        if before.is_none() {
+        let (lost, before_is_none) = (manifest.lost()?.clone(), before.is_none());
+        if before_is_none {
             order.check(key, self.config.id)?;
         }
         let mut erased = Erased::in_manifest(manifest, 0)?;
@@ -220,6 +227,8 @@ impl Reader {
             numbers,
             going: None,
             not_counted: None,
+            older_than_lost: before_is_none && lost.may_tell_of(&ordered),
+            lost,
         };
         if preview.before.is_some() || preview.numbers.is_empty() {
             return Ok((preview, None));
@@ -236,11 +245,15 @@ impl Reader {
                 if preview.keys_lost {
                     going.not_sure.push(NotSure::KeysLost);
                 }
+                if !preview.lost.blocks.is_empty() {
+                    going.not_sure.push(NotSure::FramesLost);
+                }
                 let judge = Judge::of(manifest, &ordered, certificates)?;
                 for subject in &mut preview.subjects {
                     let own = subject.number.and_then(|number| Some((number, each.get(&number)?)));
                     subject.entries = own.map(|(_, own)| own.entries);
-                    subject.first_met = own.map(|(number, own)| judge.first_met(number, own.first));
+                    subject.first_met =
+                        own.map(|(number, own)| judge.first_met(number, own.first, &preview.lost));
                 }
                 preview.going = Some(going);
             }

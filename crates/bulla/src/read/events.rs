@@ -8,7 +8,7 @@ use crate::scan::events::{Told, body_of, epoch_body, erasure_keys};
 use crate::scan::full::held;
 use crate::scan::full::orders::Orders;
 use crate::scan::manifest::Frames;
-use bulla_proof::commitment::FrameKind;
+use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
 use bulla_proof::note::SignedNote;
@@ -25,7 +25,10 @@ pub struct LoggedEvent {
     pub time: i64,
     /// What it says; or why it is no event of this version, which is a violation.
     pub event: std::result::Result<Event, String>,
-    /// Of a change of the configuration: whether the next epoch was begun with it. `None` where no epoch has begun since.
+    /// Whether it was lost for good with a path of the log, so that `event` says that: it is no violation then.
+    pub lost: bool,
+    /// Of a change of the configuration: whether the next epoch was begun with it. `None` where no epoch has begun since, or that
+    /// one is lost.
     pub done: Option<bool>,
     /// Of an erasure: its order, as it stands there; none where that is no order.
     pub order: Option<Order>,
@@ -39,10 +42,10 @@ pub struct LoggedEvent {
 
 impl Reader {
     /// Gives `each` the events that the checkpoint covers, in the order of their frames. It takes no identity: they are public.
-    /// Each is checked up to the signed root before it is given out.
+    /// Each is checked up to the signed root before it is given out; of one that was lost with a path of the log that it was, and when.
     ///
     /// # Errors
-    /// `Tampered` where the checkpoint is not the log's, or an event or epoch is damaged or missing, after everything that comes
+    /// `Tampered` where the checkpoint is not the log's, or an event or epoch is damaged, or missing without being lost, after everything that comes
     /// before that; also, after all of them, where an erasure key that was given is none that the log has or had, or the log's is
     /// not trusted ([`Reader::erasure_key`]); `Unavailable` where a file cannot be read; and whatever `each` returns.
     pub fn events(&self, mut each: impl FnMut(LoggedEvent) -> Result<()>) -> Result<()> {
@@ -52,8 +55,22 @@ impl Reader {
         let (mut current, mut orders, mut holds) = (None, Orders::default(), ToldHolds::default());
         // A change, and what follows it up to the epoch that is begun with it or not.
         let mut waiting = Vec::<LoggedEvent>::new();
+        let lost = reading.manifest.lost()?;
         while let Some(placed) = frames.next()? {
+            let is_lost = lost.contains(placed.commitment.frame);
             match placed.commitment.kind {
+                FrameKind::Epoch if is_lost => {
+                    current = None;
+                    waiting.drain(..).try_for_each(&mut each)?;
+                }
+                FrameKind::Event if is_lost => {
+                    holds.lose(placed.commitment.frame + 1);
+                    let logged = LoggedEvent::lost(&placed.commitment);
+                    match waiting.is_empty() {
+                        true => each(logged)?,
+                        false => waiting.push(logged),
+                    }
+                }
                 FrameKind::Epoch => {
                     let before = current.replace(epoch_body(&mut frames, placed)?.config);
                     for mut logged in waiting.drain(..) {
@@ -86,7 +103,7 @@ impl Reader {
                 _ => {}
             }
         }
-        waiting.into_iter().try_for_each(each)?;
+        waiting.into_iter().try_for_each(&mut each)?;
         match &keys.mismatches()[..] {
             [] => Ok(()),
             mismatches => Err(Error::tampered(mismatches.join("; "))),
@@ -120,7 +137,23 @@ impl LoggedEvent {
             _ => (None, None),
         };
         let (frame, time) = (commitment.frame, commitment.earliest);
-        LoggedEvent { frame, time, event, done: None, order, hold_order, objection: None }
+        LoggedEvent { frame, time, event, lost: false, done: None, order, hold_order, objection: None }
+    }
+
+    /// One of which nothing is left but its commitment.
+    fn lost(commitment: &Commitment) -> Self {
+        let event = Err("it was lost with a path of the log: what it told is not known".to_owned());
+        let (frame, time) = (commitment.frame, commitment.earliest);
+        LoggedEvent {
+            frame,
+            time,
+            event,
+            lost: true,
+            done: None,
+            order: None,
+            hold_order: None,
+            objection: None,
+        }
     }
 
     /// The digests of `[log]` before and after a change of it.
@@ -130,6 +163,6 @@ impl LoggedEvent {
 
     /// Whether it shows that the log is not what it should be.
     pub fn is_violation(&self) -> bool {
-        self.event.is_err() || self.objection.is_some()
+        (self.event.is_err() && !self.lost) || self.objection.is_some()
     }
 }

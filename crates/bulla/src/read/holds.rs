@@ -4,6 +4,7 @@ use crate::erase::holds::Holds;
 use crate::erase::told_holds::ToldHolds;
 use crate::erase::{Hold, HoldDifference, HoldUnderWay};
 use crate::scan::events::{hold_order, told_holds};
+use crate::scan::lost::LostFrames;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::open_log;
 use crate::scan::snapshot::Snapshot;
@@ -21,6 +22,9 @@ pub struct HeldSubjects {
     pub differences: Vec<HoldDifference>,
     /// What was begun and is not finished, which is no difference.
     pub under_way: Vec<HoldUnderWay>,
+    /// The frames that were lost with a path: what they told of holds is not known, and whoever is held by one of them in the file stays
+    /// so.
+    pub lost: LostFrames,
     told: ToldHolds,
 }
 
@@ -58,7 +62,8 @@ pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Held
             file.check(&keys, config, None)?;
             let (differences, under_way) = file.compare(&told, |frame| hold_order(&manifest, frame))?;
             file.check(&keys, config, Some(&told))?;
-            return Ok(HeldSubjects { holds: file.into_list(), differences, under_way, told });
+            let lost = manifest.lost()?.clone();
+            return Ok(HeldSubjects { holds: file.into_list(), differences, under_way, lost, told });
         }
     }
     Err(Error::unavailable("holds change all the time: try again"))

@@ -3,6 +3,7 @@
 use crate::format::config::{FieldRules, LogConfig};
 use crate::format::segment;
 use crate::scan::cosignatures::newest_cosignatures;
+use crate::scan::lost::LostFrames;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree::Chunk;
@@ -74,6 +75,8 @@ pub struct Info {
     pub missing_paths: Vec<MissingPath>,
     /// Of a log on several paths, all of them, and those that are lost; else none.
     pub paths: Vec<PathState>,
+    /// The frames that were lost for good with a path, as the key directory notes it.
+    pub lost: LostFrames,
 }
 
 /// A witness that a log asks, and what it has cosigned as far as the log's files have it: each cosignature was verified.
@@ -106,7 +109,7 @@ pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
 /// As [`info`].
 pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
     let manifest = Manifest::load_end(Snapshot::part_of(store)?)?;
-    let unsigned = unsigned(&manifest)?;
+    let (unsigned, lost) = (unsigned(&manifest)?, manifest.lost()?.clone());
     let Snapshot { store, config, checkpoint, live, .. } = manifest.snapshot;
     let (store, size) = (&*store, checkpoint.size);
     let witnesses = witnesses(store, &config)?;
@@ -143,7 +146,17 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         locked: live,
         missing_paths: store.paths().map_or_else(Vec::new, Paths::missing),
         paths: store.paths().map_or_else(Vec::new, Paths::states),
+        lost,
     })
+}
+
+/// The frames of a log that were lost for good with one of its paths; none where its key directory notes no path as lost, or one that it
+/// names is missing: they may lie there.
+///
+/// # Errors
+/// As [`info`].
+pub fn lost_frames_of(store: Arc<dyn Store>) -> Result<LostFrames> {
+    Manifest::lost_of(Snapshot::part_of(store)?)
 }
 
 fn witnesses(store: &dyn Store, config: &LogConfig) -> Result<Vec<WitnessInfo>> {

@@ -27,7 +27,7 @@ use crate::scan::unsigned::not_looked_at;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::group::GroupKeys;
 use bulla_proof::checkpoint::Checkpoint;
-use bulla_proof::commitment::FrameKind;
+use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::agreeing;
@@ -345,7 +345,7 @@ impl<'a> Reading<'a> {
 
     /// The keys of the epoch that the last frame belongs to.
     fn keys(&self, frames: &mut Frames<'_>) -> Result<Arc<EpochKeys>> {
-        let Some(epoch) = frames.epoch().cloned() else {
+        let Some(epoch) = frames.epoch_at_hand()?.cloned() else {
             return Err(Error::tampered("a block comes before any epoch"));
         };
         let number = epoch.commitment.frame;
@@ -361,15 +361,16 @@ impl<'a> Reading<'a> {
         Ok(known.entry(number).or_insert(Arc::new(keys)).clone())
     }
 
-    /// Gives `take` the numbers of the data subjects of each group in the blocks from frame `from` on.
+    /// Gives `take` the numbers of the data subjects of each group in the blocks from frame `from` on that are not lost.
     ///
     /// # Errors
     /// `NoKey` where the identity does not open one of them; else as reading them.
     pub(crate) fn each_group(&self, from: u64, mut take: impl FnMut(&[u64])) -> Result<()> {
-        let mut frames = Frames::new(&self.manifest)?;
+        let (mut frames, lost) = (Frames::new(&self.manifest)?, self.manifest.lost()?);
         let (mut opener, asks) = (BlockOpener::default(), Asks::of(&self.manifest.snapshot.config));
         while let Some(placed) = frames.next()? {
-            if placed.commitment.kind != FrameKind::Block || placed.commitment.frame < from {
+            let Commitment { kind, frame, .. } = placed.commitment;
+            if kind != FrameKind::Block || frame < from || lost.contains(frame) {
                 continue;
             }
             let keys = Some(self.keys(&mut frames)?);

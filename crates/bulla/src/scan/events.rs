@@ -1,7 +1,7 @@
 //! The events of a log, from its frames.
 //!
 //! Who was erased, who is held and which `[log]` is allowed rests on all events. So where one is none of this version, nothing that
-//! rests on them is answered.
+//! rests on them is answered. Those that were lost for good with a path of the log are passed over: [`Manifest::lost`] says which.
 
 use crate::erase::told_holds::ToldHolds;
 use crate::format::epoch::EpochBody;
@@ -13,10 +13,10 @@ use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::note::VerifierKey;
 use bulla_store::{Error, ErrorKind, Result};
 
-/// Gives `each` the events in the frames of a manifest from `from` on, with the commitments of their frames.
+/// Gives `each` the events in the frames of a manifest from `from` on that are not lost, with the commitments of their frames.
 ///
 /// # Errors
-/// `Tampered` where an event is damaged, missing or none of this version, `Unavailable` where it cannot be read.
+/// `Tampered` where an event is damaged, missing without being lost, or none of this version, `Unavailable` where it cannot be read.
 pub(crate) fn each_event(
     manifest: &Manifest,
     from: u64,
@@ -25,9 +25,10 @@ pub(crate) fn each_event(
     if from >= manifest.size() {
         return Ok(());
     }
-    let mut frames = Frames::from(manifest, from)?;
+    let (mut frames, lost) = (Frames::from(manifest, from)?, manifest.lost()?);
     while let Some(placed) = frames.next()? {
-        if placed.commitment.kind == FrameKind::Event && placed.commitment.frame >= from {
+        let Commitment { kind, frame, .. } = placed.commitment;
+        if kind == FrameKind::Event && frame >= from && !lost.contains(frame) {
             let located = frames.locate(placed)?;
             each(&located.commitment, event_in(&located)?);
         }
@@ -76,10 +77,11 @@ pub(crate) fn told_holds(manifest: &Manifest) -> Result<ToldHolds> {
             of_holds.push((commitment.frame, commitment.earliest, event));
         }
     })?;
+    let mut told = ToldHolds::without(manifest.lost()?.frames.clone());
     if of_holds.is_empty() {
-        return Ok(ToldHolds::default());
+        return Ok(told);
     }
-    let (mut told, keys) = (ToldHolds::default(), erasure_keys(manifest, &[])?);
+    let keys = erasure_keys(manifest, &[])?;
     for (frame, seconds, event) in &of_holds {
         // What is wrong with one of them is for verification to say.
         let _ = told.take(manifest.snapshot.config.id, &keys.at(*frame), (*frame, *seconds), event);
@@ -87,15 +89,19 @@ pub(crate) fn told_holds(manifest: &Manifest) -> Result<ToldHolds> {
     Ok(told)
 }
 
-/// Which erasure key counts in which frame, and whether it is trusted where `given` are known from elsewhere. An epoch that is damaged tells none, and neither does what is no event of this version.
+/// Which erasure key counts in which frame, and whether it is trusted where `given` are known from elsewhere. An epoch that is damaged or lost tells none, and
+/// neither does what is no event of this version, or is lost.
 ///
 /// # Errors
-/// `Tampered` where an event is damaged or missing, `Unavailable` where a frame cannot be read.
+/// `Tampered` where an event is damaged, or missing without being lost, `Unavailable` where a frame cannot be read.
 pub(crate) fn erasure_keys(manifest: &Manifest, given: &[VerifierKey]) -> Result<ErasureKeys> {
     let (mut frames, mut history) = (Frames::new(manifest)?, KeyHistory::default());
+    let lost = manifest.lost()?;
     while let Some(placed) = frames.next()? {
         let frame = placed.commitment.frame;
         match placed.commitment.kind {
+            FrameKind::Epoch if lost.contains(frame) => history.lose_epoch(frame),
+            _ if lost.contains(frame) => {}
             FrameKind::Epoch => match epoch_body(&mut frames, placed) {
                 Ok(body) => history.epoch(frame, body.config),
                 Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),

@@ -19,6 +19,7 @@ use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::located::{Located, event_in, verified};
+use crate::scan::lost::{LostFrames, are_lost};
 use crate::scan::paths::not_there;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
@@ -28,6 +29,7 @@ use bulla_proof::tile::{self, FULL_WIDTH};
 use bulla_proof::tree;
 use bulla_store::Store;
 use bulla_store::{Error, Result};
+use std::sync::OnceLock;
 
 /// How many frames a bundle lists.
 pub(crate) const BUNDLE: u64 = FULL_WIDTH as u64;
@@ -39,6 +41,8 @@ pub(crate) struct Manifest {
     nodes: Vec<Hash>,
     /// What the last of them say of the log; nothing where there are no frames.
     pub(crate) latest: Option<Latest>,
+    /// The frames that were lost with a path, once somebody asked.
+    lost: OnceLock<LostFrames>,
 }
 
 /// What the newest frames that a checkpoint covers say of the log itself.
@@ -58,7 +62,7 @@ impl Manifest {
     /// `Tampered` where a bundle is missing or damaged, the bundles do not have the root that is signed, what the last
     /// epoch and the events since then say cannot be read, or `[log]` is not what they say.
     pub(crate) fn load(snapshot: Snapshot) -> Result<Self> {
-        let (manifest, last) = Self::load_list(snapshot)?;
+        let (manifest, last) = Self::listed(snapshot)?;
         Self::compared(manifest, last)
     }
 
@@ -68,11 +72,11 @@ impl Manifest {
     /// # Errors
     /// `Tampered` where a bundle is missing or damaged, or the bundles do not have the root that is signed.
     pub(crate) fn load_to_open(snapshot: Snapshot) -> Result<Self> {
-        Ok(Self::load_list(snapshot)?.0)
+        Ok(Self::listed(snapshot)?.0)
     }
 
-    /// The list, and its last commitment.
-    fn load_list(snapshot: Snapshot) -> Result<(Self, Option<stored_tree::Encoded>)> {
+    /// The list, and the last frame's commitment, whatever `[log]` is.
+    fn listed(snapshot: Snapshot) -> Result<(Self, Option<stored_tree::Encoded>)> {
         let (store, checkpoint) = (&*snapshot.store, &snapshot.checkpoint);
         let (mut nodes, mut last) = (Vec::new(), None);
         for index in 0..checkpoint.size.div_ceil(BUNDLE) {
@@ -86,7 +90,7 @@ impl Manifest {
                 store.describe("tile/entries")
             )));
         }
-        Ok((Manifest { snapshot, nodes, latest: None }, last))
+        Ok((Manifest { snapshot, nodes, latest: None, lost: OnceLock::new() }, last))
     }
 
     /// The same as [`Manifest::load`] for whoever looks at the last frames alone: the nodes are taken from the tiles that have them, if those come
@@ -95,14 +99,23 @@ impl Manifest {
     /// # Errors
     /// As [`Manifest::load`].
     pub(crate) fn load_end(snapshot: Snapshot) -> Result<Self> {
+        let (manifest, last) = Self::listed_end(snapshot)?;
+        Self::compared(manifest, last)
+    }
+
+    /// The same, and the last frame's commitment, whatever `[log]` is.
+    fn listed_end(snapshot: Snapshot) -> Result<(Self, Option<stored_tree::Encoded>)> {
         let (store, size) = (&*snapshot.store, snapshot.checkpoint.size);
-        let Some(end) = size.checked_sub(1) else { return Self::load(snapshot) };
+        let Some(end) = size.checked_sub(1) else { return Self::listed(snapshot) };
         let mut nodes = stored_tree::nodes(store, end / BUNDLE)?;
         let entries = read_bundle(store, end / BUNDLE, size)?;
         nodes.push(node(&entries));
         match tile::tile_hash(&nodes) == snapshot.checkpoint.root {
-            true => Self::compared(Manifest { snapshot, nodes, latest: None }, entries.last().copied()),
-            false => Self::load(snapshot),
+            true => {
+                let manifest = Manifest { snapshot, nodes, latest: None, lost: OnceLock::new() };
+                Ok((manifest, entries.last().copied()))
+            }
+            false => Self::listed(snapshot),
         }
     }
 
@@ -164,7 +177,17 @@ impl Manifest {
         let epoch = epoch.ok_or_else(none)?;
         let end = |placed: &Placed| placed.segment.map(|segment| (segment, placed.end()));
         let mut latest = Latest { time: epoch.commitment.latest, end: end(&epoch).ok_or_else(none)? };
-        let body = EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())?;
+        let at_hand = match self.lost()?.contains(last.epoch) {
+            true => Frames::from(self, last.frame)?.copy.ok_or_else(|| {
+                Error::tampered(format!(
+                    "the last epoch, of frame {}, was lost with a path, so that nobody can tell whether [log] is what it was: open the \
+                     log for writing, as `bulla append` does, which begins another one",
+                    last.epoch
+                ))
+            })?,
+            false => epoch,
+        };
+        let body = EpochBody::decode(&verified(&frames.locate(at_hand)?)?.into_body())?;
         let (mut terms, own) = (AllowedConfig::of(body.config), self.snapshot.config.digest);
         while let Some(placed) = frames.next()? {
             latest.end = end(&placed).unwrap_or(latest.end);
@@ -186,6 +209,44 @@ impl Manifest {
             true => decode(frame, &self.bundle(frame / BUNDLE)?[(frame % BUNDLE) as usize]),
             false => Err(Error::tampered(format!("frame {frame} is not in the tree; run `bulla verify`"))),
         }
+    }
+
+    /// The frames of a log that were lost for good with one of its paths, whatever its `[log]` is.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`], but for what that compares.
+    pub(crate) fn lost_of(snapshot: Snapshot) -> Result<LostFrames> {
+        Ok(Self::listed_end(snapshot)?.0.lost()?.clone())
+    }
+
+    /// The frames of it that were lost for good with a path of the log.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`]; `Unavailable` where a segment cannot be opened.
+    pub(crate) fn lost(&self) -> Result<&LostFrames> {
+        if let Some(lost) = self.lost.get() {
+            return Ok(lost);
+        }
+        let mut lost = LostFrames::default();
+        if are_lost(&*self.snapshot.store) {
+            let (mut frames, mut open) = (Frames::new(self)?, None::<Cursor>);
+            // Those that are not in their places in a segment: they are lost where none behind them is.
+            let mut without = Vec::<Commitment>::new();
+            while let Some(placed) = frames.next()? {
+                if open.as_ref().map(|open| open.name) != placed.segment {
+                    without.drain(..).for_each(|commitment| lost.add(&commitment));
+                    let name = placed.segment;
+                    open = name.map(|name| Cursor::open(&*self.snapshot.store, name)).transpose()?;
+                }
+                let head = open.as_ref().map(|open| open.peek_at(placed.offset)).transpose()?.flatten();
+                match head.is_some_and(|head| head.is_ok_and(|head| head.commitment == placed.commitment)) {
+                    true => without.clear(),
+                    false => without.push(placed.commitment),
+                }
+            }
+            without.iter().for_each(|commitment| lost.add(commitment));
+        }
+        Ok(self.lost.get_or_init(|| lost))
     }
 
     /// How many frames it lists.
@@ -263,6 +324,8 @@ pub(crate) struct Frames<'a> {
     offset: u64,
     /// The frame of the current epoch.
     epoch: Option<Placed>,
+    /// Its copy, with which the current segment begins that continues the epoch.
+    copy: Option<Placed>,
     /// The segment that was opened last.
     open: Option<Cursor>,
 }
@@ -280,6 +343,7 @@ impl<'a> Frames<'a> {
             begun: 0,
             offset: 0,
             epoch: None,
+            copy: None,
             open: None,
         })
     }
@@ -297,6 +361,7 @@ impl<'a> Frames<'a> {
             // It begins with a copy of the epoch's frame.
             let commitment = manifest.commitment(first.epoch)?;
             frames.epoch = Some(Placed { commitment, segment: Some(segment), offset: 0 });
+            frames.copy.clone_from(&frames.epoch);
         }
         Ok(frames)
     }
@@ -304,6 +369,16 @@ impl<'a> Frames<'a> {
     /// The frame of the epoch that the last frame belongs to.
     pub(crate) fn epoch(&self) -> Option<&Placed> {
         self.epoch.as_ref()
+    }
+
+    /// The same, or its copy with which the current segment begins, where the frame itself was lost with a path.
+    ///
+    /// # Errors
+    /// As [`Manifest::lost`].
+    pub(crate) fn epoch_at_hand(&self) -> Result<Option<&Placed>> {
+        let Some(epoch) = &self.epoch else { return Ok(None) };
+        let is_lost = self.manifest.lost()?.contains(epoch.commitment.frame);
+        Ok(self.copy.as_ref().filter(|_| is_lost).or(Some(epoch)))
     }
 
     /// The commitments of the bundle that holds the last frame, and the number of its first.
@@ -324,7 +399,8 @@ impl<'a> Frames<'a> {
         let commitment = decode(frame, &self.bundle[(frame % BUNDLE) as usize])?;
         self.check(&commitment)?;
         let begun = self.segments.partition_point(|segment| segment.first <= frame);
-        if begun > self.begun {
+        let begins = begun > self.begun;
+        if begins {
             self.begun = begun;
             // A segment that continues an epoch begins with a copy of its frame.
             self.offset = match (commitment.kind, &self.epoch) {
@@ -333,6 +409,11 @@ impl<'a> Frames<'a> {
             };
         }
         let segment = self.begun.checked_sub(1).and_then(|last| self.segments.get(last)).copied();
+        if commitment.kind == FrameKind::Epoch {
+            self.copy = None;
+        } else if let Some(Placed { commitment, .. }) = self.epoch.as_ref().filter(|_| begins) {
+            self.copy = Some(Placed { commitment: commitment.clone(), segment, offset: 0 });
+        }
         let placed = Placed { segment, offset: self.offset, commitment };
         self.offset = placed.end();
         self.next += 1;

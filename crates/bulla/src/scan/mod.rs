@@ -16,6 +16,7 @@ pub mod finding;
 pub(crate) mod full;
 pub(crate) mod keyless;
 pub(crate) mod located;
+pub(crate) mod lost;
 pub(crate) mod manifest;
 pub(crate) mod metered;
 pub(crate) mod open;

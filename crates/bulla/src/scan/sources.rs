@@ -2,11 +2,13 @@
 //!
 //! What can be believed of it, by whoever has the key of sources and whatever the storage says: the frames are those of the signed list,
 //! and a section opens under no other commitment than its own (`keys/sources`). So the digest of the body is not needed. A section
-//! that does not open ends the scan: to leave it out would have somebody append what the log has already.
+//! that does not open ends the scan: to leave it out would have somebody append what the log has already. Those in frames that were
+//! lost for good with a path are left out, since the log has nothing of what they say.
 
 use crate::format::epoch::EpochBody;
 use crate::format::frame::HEAD;
 use crate::format::sources::passed::AllPassed;
+use crate::format::sources::table::Table;
 use crate::keys::sources::{SourcesKey, SourcesSoFar, open_section};
 use crate::scan::located::{Located, verified};
 use crate::scan::manifest::{Frames, Manifest, Placed};
@@ -28,22 +30,24 @@ pub(crate) struct SourcesRead {
 /// What the frames of a manifest say of sources, up to the last one that says something.
 ///
 /// # Errors
-/// `NoKey` where blocks say something and the key is missing, `Tampered` where something of that is damaged or missing, `Unavailable`
-/// where a file cannot be read.
+/// `NoKey` where blocks say something and the key is missing, `Tampered` where something of that is damaged, or missing without being
+/// lost, `Unavailable` where a file cannot be read.
 pub(crate) fn read(manifest: &Manifest, keys: &dyn Store) -> Result<SourcesRead> {
     let log = manifest.snapshot.config.id;
     let key = SourcesKey::load(keys, log)?;
     let kept = key.as_ref().map_or(Ok(None), |key| key.load_state(keys, log))?;
-    let mut so_far = SourcesSoFar::default();
-    if let Some(kept) = kept
-        && is_of(manifest, &kept)?
-    {
-        so_far = kept;
-    }
+    let kept = kept.map_or(Ok(None), |kept| Ok(is_of(manifest, &kept)?.then_some(kept)))?;
+    // Where records of sources are lost, what was kept has them as if they were there, and without it nobody would.
+    let (mut so_far, labelled) = match kept {
+        Some(kept) if manifest.lost()?.of_sources > 0 => (SourcesSoFar::default(), kept.table),
+        kept => (kept.unwrap_or_default(), Table::default()),
+    };
     let kept = so_far.frames;
     if kept < manifest.size() {
         scan(manifest, &mut so_far, key.as_ref(), keys)?;
     }
+    // A label that is lost with a frame is known from there still.
+    so_far.table.take_labels(&labelled);
     let mut passed = key.as_ref().map_or(Ok(AllPassed::default()), |key| key.load_passed(keys, log))?;
     passed.retain_counting(&so_far.table);
     Ok(SourcesRead { key, so_far, kept, passed })
@@ -62,12 +66,15 @@ fn scan(
     key: Option<&SourcesKey>,
     keys: &dyn Store,
 ) -> Result<()> {
-    let from = so_far.frames;
+    let (from, lost) = (so_far.frames, manifest.lost()?);
     let mut frames = Frames::from(manifest, from)?;
     let mut of_epoch = None::<(u64, Zeroizing<[u8; 32]>)>;
     while let Some(placed) = frames.next()? {
         let commitment = &placed.commitment;
         if commitment.kind != FrameKind::Block || commitment.sources_length == 0 || commitment.frame < from {
+            continue;
+        }
+        if lost.contains(commitment.frame) {
             continue;
         }
         let (frame, epoch) = (commitment.frame, commitment.epoch);
@@ -94,7 +101,8 @@ fn scan(
 
 /// The random bytes of the current epoch.
 fn random_of_epoch(frames: &mut Frames<'_>) -> Result<[u8; 32]> {
-    let epoch: Placed = frames.epoch().cloned().ok_or_else(|| Error::tampered("there is no epoch"))?;
+    let epoch: Placed =
+        frames.epoch_at_hand()?.cloned().ok_or_else(|| Error::tampered("there is no epoch"))?;
     Ok(EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())?.random)
 }
 

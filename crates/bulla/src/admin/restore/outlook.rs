@@ -7,6 +7,7 @@ use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
+use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
 use crate::write::engine::pins::{self, PinAtHand};
@@ -31,6 +32,9 @@ pub struct Outlook {
     /// How many frames the vault has followed that the log has not: its newest part, which is lost with all that it told. None where an
     /// attempt before this one has had the vault forget about them.
     pub lost_frames: u64,
+    /// The frames of the log that were lost with a path of it: whom these told of as erased, and which numbers data subjects were given
+    /// there, is not known.
+    pub lost_with_path: LostFrames,
     /// The data subjects whom the log says it erased, and whose keys the vault has again: they are erased again.
     pub erased: Vec<u64>,
     /// The erasure that was cut short, and is finished.
@@ -188,6 +192,7 @@ pub(super) fn look(
         known: Extent { frames: known, ..extent(&manifest, known.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
         lost_frames,
+        lost_with_path: manifest.lost()?.clone(),
         erased: again,
         finishes: finishes.filter(|_| needed),
         lost,

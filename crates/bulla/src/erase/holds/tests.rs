@@ -271,3 +271,45 @@ fn a_file_that_would_have_the_log_tell_what_nobody_ordered_is_damaged() {
         assert!(error.contains("holds is damaged") && error.contains(said), "{said}: {error}");
     }
 }
+
+#[test]
+fn a_hold_of_which_a_lost_frame_told_stays_in_the_file_until_it_is_released() {
+    let world = World::new();
+    let [seven, eight, nine] =
+        [(7, 4), (8, 5), (9, 2)].map(|(number, frame)| world.hold(number, "legal", Some(frame)));
+    let untold = world.hold(6, "legal", Some(7));
+    let all = || Holds { told: 6, holds: vec![seven.clone(), eight.clone(), untold.clone()] };
+    let mut told = ToldHolds::without(vec![4..6, 11..12]);
+    assert_eq!(world.take(&mut told, 2, &held(2, &nine).1), None);
+    let mut holds = all();
+    // What is at hand counts as ever: a hold that the file lacks, and one of which no frame told.
+    let differences = follow(&mut holds, &told);
+    let [HoldDifference::Untold { number: 6, frame: 7 }, HoldDifference::Missing { number: 9, frame: 2 }] =
+        differences[..]
+    else {
+        panic!("{differences:?}")
+    };
+    assert_eq!(holds.holds[..2], [seven.clone(), eight.clone()]);
+    assert!(holds.holds[3].reason.ends_with("frames are lost that may have told of its release"));
+    for number in [7, 8, 9] {
+        holds.refuse(&[number]).unwrap_err();
+    }
+    // By the order that it was held by, and on that number, it is released.
+    let release = world.release(&seven);
+    for (number, frame) in [(8, 5), (7, 5), (8, 4)] {
+        let mut told = told.clone();
+        world.take(&mut told, 9, &released(9, number, frame, &release).1);
+        let mut holds = all();
+        follow(&mut holds, &told);
+        assert_eq!(holds.holds[..2], [seven.clone(), eight.clone()], "{number} {frame}");
+    }
+    assert_eq!(world.take(&mut told, 9, &released(9, 7, 4, &release).1), None);
+    let mut holds = all();
+    assert_eq!(follow(&mut holds, &told)[0], HoldDifference::Released { number: 7, frame: 4 });
+    assert_eq!(holds.holds[0], eight);
+    // What was about to be told and was is no difference.
+    let mut holds = all();
+    holds.holds[0].release = Some(release);
+    assert_eq!(follow(&mut holds, &told)[0], HoldDifference::Untold { number: 6, frame: 7 });
+    assert_eq!(holds.holds[0], eight);
+}

@@ -80,6 +80,15 @@ impl Table {
         }
     }
 
+    /// Gives those sources a label that have none, where `other` has it.
+    pub(crate) fn take_labels(&mut self, other: &Table) {
+        for (id, known) in self.known.iter_mut().filter(|(_, known)| known.label.is_empty()) {
+            if let Some(other) = other.get(*id) {
+                known.label.clone_from(&other.label);
+            }
+        }
+    }
+
     pub(crate) fn get(&self, id: SourceId) -> Option<&Known> {
         self.known.get(&id)
     }

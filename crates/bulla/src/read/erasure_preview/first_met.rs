@@ -5,6 +5,7 @@
 //! was made after the order was committed after it. Of what has neither nobody can tell.
 
 use super::certified::Certified;
+use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
@@ -133,8 +134,21 @@ impl<'a> Judge<'a> {
     /// Whether data subject `number`, whose first entry is in the block `first`, is whom the order means.
     ///
     /// A certificate says it of the numbers that it has. That it lacks one says nothing of whether they came before: another order may have
-    /// erased them before this one was carried out.
-    pub(super) fn first_met(&self, number: u64, first: Option<u64>) -> FirstMet {
+    /// erased them before this one was carried out. Nobody is said to have come since where their first entry may be in a block that is
+    /// `lost`.
+    pub(super) fn first_met(&self, number: u64, first: Option<u64>, lost: &LostFrames) -> FirstMet {
+        let is_one_lost =
+            first.is_some_and(|first| lost.blocks.first().is_some_and(|(lost, _)| *lost < first));
+        match self.first_met_here(number, first) {
+            FirstMet::Since if is_one_lost => {
+                FirstMet::CannotTell(format!("{lost}, and entries of theirs may have been in these"))
+            }
+            met => met,
+        }
+    }
+
+    /// The same by the entries that the log has.
+    fn first_met_here(&self, number: u64, first: Option<u64>) -> FirstMet {
         let has = |certified: &Certified| certified.numbers.binary_search(&number).is_ok();
         if let Some((own, clock)) = self.own.as_ref().filter(|(own, _)| has(own)) {
             return clock.was_erased(first, own.shared(&self.leaves));

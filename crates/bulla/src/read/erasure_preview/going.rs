@@ -54,6 +54,8 @@ pub enum NotSure {
     Unsigned(u64),
     /// Keys are lost that the log does not say were erased.
     KeysLost,
+    /// Blocks were lost with a path of the log.
+    FramesLost,
 }
 
 impl fmt::Display for NotSure {
@@ -71,6 +73,9 @@ impl fmt::Display for NotSure {
             ),
             Self::KeysLost => f.write_str(
                 "keys are lost that the log does not say were erased: entries that nobody can read for that may be theirs",
+            ),
+            Self::FramesLost => f.write_str(
+                "frames of the log were lost with a path: entries of theirs in these go with the others, should the path be found",
             ),
         }
     }

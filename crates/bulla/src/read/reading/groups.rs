@@ -8,7 +8,7 @@ use crate::scan::located::{Located, most_memory};
 use crate::scan::manifest::Frames;
 use crate::scan::open::{Asks, BlockOpener};
 use crate::scan::pool::{self, Job};
-use bulla_proof::commitment::FrameKind;
+use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_store::Result;
 
 /// A group that names one of those who were asked for, and perhaps others.
@@ -21,7 +21,7 @@ pub(crate) struct NumberedGroup {
 
 impl Reading<'_> {
     /// Gives `take`, in the order of frames, what groups each block has that name one of these data subjects. Each block is
-    /// checked before that, and none that has any is passed over.
+    /// checked before that, and none that has any is passed over, but for those that were lost with a path.
     ///
     /// # Errors
     /// `Tampered` where what is read is damaged, `NoKey` without an identity that opens it, `Unavailable` where it cannot be
@@ -31,11 +31,12 @@ impl Reading<'_> {
         numbers: &[u64],
         mut take: impl FnMut(u64, Vec<NumberedGroup>) -> Result<()>,
     ) -> Result<()> {
-        let mut frames = Frames::new(&self.manifest)?;
+        let (mut frames, lost) = (Frames::new(&self.manifest)?, self.manifest.lost()?);
         let mut lookup = Lookup::of_numbers(&*self.manifest.snapshot.store, numbers);
         let next = || {
             while let Some(placed) = frames.next()? {
-                if placed.commitment.kind != FrameKind::Block {
+                let Commitment { kind, frame, .. } = placed.commitment;
+                if kind != FrameKind::Block || lost.contains(frame) {
                     continue;
                 }
                 let keys = self.keys(&mut frames)?;

@@ -8,6 +8,7 @@ use crate::scan::checkpoint::read_note;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, PathStanding, PathState, Paths, Result, Store};
 use std::io;
+use std::sync::Arc;
 
 impl LogPaths {
     /// Which log a path is of, and its id.
@@ -136,6 +137,28 @@ impl LogPaths {
         let fails = |path: &OnePath| path.absent.is_some() || path.lock.is_none() || path.lacking.is_some();
         let others = state.paths.iter().enumerate().filter(|(index, _)| *index != state.current);
         others.filter(|(_, path)| fails(path)).count()
+    }
+
+    /// Whether the key directory notes a path as lost, and it is none of those that are there.
+    pub(super) fn has_lost_one_for_good(&self) -> bool {
+        let state = self.state();
+        let is_there =
+            |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
+        state.known.iter().any(|known| known.fate == Fate::Lost && !is_there(known.id))
+    }
+
+    /// Whether each path is there now, and lists the segments that it has.
+    pub(super) fn are_all_there(&self) -> bool {
+        let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
+        let is_there = |(index, store): (usize, &Arc<dyn Store>)| {
+            let lists = match store.list(files::DIRECTORIES[0]) {
+                // One that was never written to.
+                Err(error) => error.kind() == io::ErrorKind::NotFound,
+                Ok(_) => true,
+            };
+            lists && self.identify(index, &**store).is_ok() && require_directories(&**store).is_ok()
+        };
+        stores.iter().enumerate().all(is_there)
     }
 
     /// That the paths that somebody named by hand are there: all but the first so many, which are the log's own directory and those that

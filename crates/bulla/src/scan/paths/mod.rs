@@ -285,9 +285,10 @@ pub(crate) fn open_path(place: &Path, environment: &Environment) -> Arc<dyn Stor
 pub(crate) fn not_there(store: &dyn Store) -> String {
     let told = |PathState { place, standing, missing, .. }: PathState| match (standing, missing) {
         (PathStanding::Lost, _) => Some(format!("{place}, a path of the log, is lost")),
-        (PathStanding::Left, Some(why)) => {
-            Some(format!("{place}, a path of the log that was left, is missing: {why}"))
-        }
+        (PathStanding::Left, Some(why)) => Some(format!(
+            "{place}, a path of the log that was left, is missing: {why}. Mount it; where it is lost for good, leave it out of \
+                 `backup_paths` (`bulla config DIR set backup_paths PATHS`), and what lay there alone is passed over"
+        )),
         (_, Some(why)) => Some(format!("{place}, a path of the log, is missing: {why}")),
         (_, None) => None,
     };

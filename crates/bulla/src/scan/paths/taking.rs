@@ -362,6 +362,10 @@ impl Paths for LogPaths {
         state.known.iter().any(|known| known.fate != Fate::Spare && !is_there(known.id))
     }
 
+    fn has_let_go_of_one(&self) -> bool {
+        self.has_lost_one_for_good() && self.are_all_there()
+    }
+
     fn has_published(&self) -> bool {
         let state = self.state();
         state.published.is_some() && state.paths[state.current].note == state.published

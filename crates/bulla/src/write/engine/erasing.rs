@@ -17,7 +17,7 @@ use super::locks::Rank;
 use super::subject_keys::Vaults;
 use crate::erase::holds::Holds;
 use crate::erase::pending::{Pending, Written};
-use crate::erase::refusals::{erasure_key, nobody_known, refused, without_erasure};
+use crate::erase::refusals::{erasure_key, nobody_known, older_than_lost, refused, without_erasure};
 use crate::erase::{
     Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, KnownAgain, ReleaseOrder, ResumedErasure,
 };
@@ -47,7 +47,7 @@ impl Engine {
     ///
     /// # Errors
     /// `Refused` where the log has no erasure, the order is not signed with its key, somebody is held, the vault knows
-    /// nobody of it, or others than `only_these`; else where the vault or the log cannot be written: opening the log goes on then.
+    /// nobody of it, the order is older than events that are lost, or others than `only_these`; else where the vault or the log cannot be written: opening the log goes on then.
     pub(crate) fn erase(&self, order: &ErasureOrder, only_these: Option<&[u64]>) -> Result<Erasure> {
         self.require_own_config()?;
         let mut only = self.erasing.lock();
@@ -70,6 +70,9 @@ impl Engine {
             return Ok(Erasure { numbers, unknown, frame, keys_lost, before: true, known_again });
         }
         order.check(key, config.id)?;
+        if log.lost()?.may_tell_of(&ordered) {
+            return Err(older_than_lost(log.lost()?));
+        }
         let (numbers, carried_out) = self.known(vault, order)?;
         if only_these.is_some_and(|these| these != numbers) {
             return Err(refused(&format!(
@@ -462,11 +465,15 @@ impl Engine {
         Ok((numbers, places))
     }
 
-    /// The numbers of data subjects, of whom the vault hides nobody: whose number has no key any more, the log says was erased.
+    /// The numbers of data subjects, of whom the vault hides nobody: whose number has no key any more, the log says was erased, or an event
+    /// of it that is lost may have.
     fn look_up(&self, vault: &Vault, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
         let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
-        let erased = Erased::in_manifest(&log, 0)?.numbers;
-        vault.look_up(subjects, |number| erased.contains(&number))
+        let (erased, log_has_lost_events) =
+            (Erased::in_manifest(&log, 0)?.numbers, !log.lost()?.events.is_empty());
+        let begun = vault.unconfirmed()?.map_or_else(Vec::new, |begun| begun.numbers);
+        let may_be_told = |number: &u64| log_has_lost_events && !begun.contains(number);
+        vault.look_up(subjects, |number| erased.contains(&number) || may_be_told(&number))
     }
 
     /// The vault, if there is one, for whoever does not keep it open.

@@ -34,6 +34,9 @@ use crate::format::options::{Durability, OnFailure, Options, Tuning};
 use crate::format::sealed::LogIdentity;
 use crate::index::Indexer;
 use crate::keys;
+use crate::scan::lost::{LostFrames, are_lost};
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
 use crate::write::back_off::BackOff;
 use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::{Committer, Policy};
@@ -115,6 +118,8 @@ pub(crate) struct Engine {
     pub(crate) has_records: AtomicBool,
     /// How the file of holds differed, when the log was opened, from what the log tells.
     pub(crate) hold_differences: Vec<HoldDifference>,
+    /// The frames that were lost for good with a path, under the checkpoint that was there when the log was opened.
+    pub(crate) lost: LostFrames,
     /// The erasure that was cut short before, and what opening the log made of it.
     pub(crate) resumed: Option<ResumedErasure>,
     /// Held by whoever changes `[log]` or begins an epoch that somebody asked for.
@@ -241,6 +246,7 @@ impl Engine {
             when_erased: RwLock::default(),
             has_records: AtomicBool::new(false),
             hold_differences: Vec::new(),
+            lost: LostFrames::default(),
             resumed: None,
             changing: RankedMutex::new(Rank::Changing, ()),
             tuning,
@@ -280,6 +286,11 @@ impl Engine {
             Ok(differences) => {
                 engine.hold_differences = settled.differences;
                 engine.hold_differences.extend(differences);
+                // What keeps that from being known is told to whoever reads.
+                if are_lost(&*engine.log) {
+                    let lost = Snapshot::of(engine.log.clone()).and_then(Manifest::lost_of);
+                    engine.lost = lost.unwrap_or_default();
+                }
                 // Who opens a log has nobody yet to close it.
                 if engine.tuning.on_failure.goes_on() {
                     engine.back_off.go_on_for_ever();
