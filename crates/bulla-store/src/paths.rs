@@ -165,7 +165,7 @@ pub struct PathState {
 /// What the writer of a log made of one of its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathStanding {
-    /// It takes what is written: the log has come furthest on it.
+    /// It takes what is written: the log has come furthest on it, and none is missing on which it may have come further.
     InUse,
     /// It may hold what no other path has.
     Kept,

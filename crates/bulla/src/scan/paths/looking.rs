@@ -106,11 +106,14 @@ impl LogPaths {
         let fate = |id: Option<PathId>| {
             state.known.iter().find(|known| Some(known.id) == id).map(|known| known.fate)
         };
+        // Where one is missing that was not left, the log may have come further there.
+        let is_known =
+            state.paths.iter().all(|path| path.absent.is_none() || fate(path.id) == Some(Fate::Left));
         let named = state.paths.iter().enumerate().map(|(index, path)| PathState {
             place: path.store.describe(""),
             id: path.id.map(|id| id.to_string()),
             standing: match fate(path.id) {
-                _ if index == state.current => PathStanding::InUse,
+                _ if index == state.current && is_known => PathStanding::InUse,
                 Some(Fate::Left) => PathStanding::Left,
                 // Named, it is none that is lost.
                 Some(Fate::Kept | Fate::Spare | Fate::Lost) | None => PathStanding::Kept,

@@ -100,6 +100,12 @@ fn how_each_path_stands_is_told() {
     let log = world.open();
     assert_eq!(log.telemetry().failing_paths, 1);
     log.close().unwrap();
+    // Without the one in use nobody knows which it is.
+    let lying_there = world.files_below("other");
+    world.destroy("other");
+    let gone = [of("audit", Left, false), of("backup", Left, true), of("other", Kept, true)];
+    assert_eq!(standings(&world), gone);
+    world.put_back("other", &lying_there);
     world.configure(&["/other"]).unwrap();
     assert_eq!(standings(&world)[2], of("backup", Lost, false));
     let log = world.open();
