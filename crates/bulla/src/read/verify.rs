@@ -467,7 +467,6 @@ impl Verify {
         let (numbers, unread) = scan.take_erased();
         let erased = Erased { numbers, frames: 0..checkpoint.size, unread };
         report.erased = report.erased.filter(|_| !config.erasure || erased.unread.is_none());
-        report.anchored = snapshot.anchored;
         report.tree_size = checkpoint.size;
         report.root = checkpoint.root;
         let (pin, misfit) = pins.advance(&snapshot, !scan.findings.has_violation());
