@@ -303,6 +303,10 @@ impl Life {
         }
         self.model.note_checkpoint(&self.host)?;
         let Host { machine, paths, .. } = &self.host;
+        // A path that takes over is given what is kept before the checkpoint.
+        let newest = paths.iter().filter_map(|path| machine.read(&format!("{path}/checkpoint")));
+        let newest = newest.map(|note| Ok(checkpoint_of(&note)?.size)).collect::<Outcome<Vec<_>>>()?;
+        let newest = newest.into_iter().max().unwrap_or(0);
         for path in *paths {
             let kept = |name: &String| {
                 let name = name.strip_prefix(path)?.strip_prefix('/')?;
@@ -325,9 +329,7 @@ impl Life {
                     }
                 }
                 must!(!is_kept || lines > 0, "{file} is kept and has no cosignature");
-                let own = machine.read(&format!("{path}/checkpoint")).unwrap_or_default();
-                let own = checkpoint_of(&own)?.size;
-                must!(size <= own, "{file} is of {size} frames, and the checkpoint there of {own}");
+                must!(size <= newest, "{file} is of {size} frames, and the newest checkpoint of {newest}");
             }
         }
         Ok(())
