@@ -75,8 +75,8 @@ features:
 
 ## How large the library for C is that only appends: after a change of its dependencies or of the release profile.
 size:
-	cargo build --quiet --release --package bulla-c --no-default-features
-	@scripts/size.sh target/release/libbulla_c.so
+	cargo build --quiet --profile small --package bulla-c --no-default-features
+	@scripts/size.sh target/small/libbulla_c.so
 
 ## Licences, bans and sources of everything that is linked: after each change of a dependency.
 deny: cargo-deny
