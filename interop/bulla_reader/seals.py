@@ -6,7 +6,7 @@ import hashlib
 from typing import Optional
 
 from . import notes, segments
-from .commitments import EPOCH, LENGTH
+from .commitments import EPOCH, GAP, LENGTH
 from .cursor import u64
 from .hashes import mac
 from .log import Log
@@ -150,6 +150,8 @@ def check_end(log: Log, segment: Segment, at: int, number: int, entry: int, chai
     start = segment.read(at, len(common))
     if any(place < len(start) and start[place] not in (0, common[place]) for place in alike):
         raise Refused("tail", f"what follows at offset {at} of {segment.name} is no frame")
+    if any(place < len(start) and start[place] > GAP for place in (5, segments.HEAD + 1)):
+        raise Refused("tail", f"what follows at offset {at} of {segment.name} has a kind that is none")
     check_heads(log, segment, at, number, entry)
     frame = whole_frame(segment, at)
     if frame is None or frame.header is None:
