@@ -207,6 +207,7 @@ impl Life {
         match shipped {
             Ok(shipped) => {
                 must!(shipped.frames >= frames, "the mirror had {frames} frames, and has {}", shipped.frames);
+                self.beside.mirror.iter_mut().for_each(|mirror| mirror.frames = shipped.frames);
                 Ok(())
             }
             Err(error) => {
@@ -266,7 +267,10 @@ impl Life {
                 must!(published, "the mirror has {} frames, which were never published", checkpoint.size);
                 let size = checkpoint.size;
                 must!(size >= mirror.frames, "the mirror had {} frames, and has {size}", mirror.frames);
-                mirror.frames = size;
+                // A name whose directory is not synced, as that failed, goes with a power cut.
+                if !mirror.troubled {
+                    mirror.frames = size;
+                }
                 Ok(())
             }
             Err(error) => {
