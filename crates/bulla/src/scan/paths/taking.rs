@@ -261,6 +261,9 @@ impl Paths for LogPaths {
         let mut state = self.change();
         state.recovered = true;
         state.paths.iter_mut().for_each(|path| path.frames = frames);
+        drop(state);
+        // Not before: an opening that is refused changes nothing.
+        self.spread_what_is_missing();
     }
 
     fn takes(&self, turn: u64, frames: u64) -> bool {
@@ -476,7 +479,6 @@ impl Paths for LogPaths {
                 current.describe("")
             )));
         }
-        self.spread_what_is_missing();
         Ok(())
     }
 }
