@@ -125,10 +125,12 @@ impl Store for LogPaths {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let current = self.in_use();
+        // Once it is renamed the path may give nothing back any more.
+        let read = || bulla_store::read_small(&*current, from, config::LIMIT);
+        let text = (to == config::FILE).then(read).transpose();
+        let text = text.map_err(|error| io::Error::other(error.to_string()))?;
         current.rename(from, to)?;
-        if to == config::FILE
-            && let Ok(text) = config::read(&*current)
-        {
+        if let Some(text) = text {
             self.change().config = text;
         }
         self.keep_cosigned(&*current, to);

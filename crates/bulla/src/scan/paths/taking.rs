@@ -129,7 +129,7 @@ impl LogPaths {
 
     /// Gives a path the log's configuration, where it has another one, and the directories of a log.
     fn prepare(&self, store: &dyn Store) -> std::io::Result<()> {
-        let text = config::read(self).unwrap_or_else(|_| self.state().config.clone());
+        let text = self.config_text();
         if config::read(store).is_ok_and(|found| found == text) {
             return Ok(());
         }
@@ -137,6 +137,15 @@ impl LogPaths {
             store.create_directory(directory)?;
         }
         bulla_store::replace(store, config::FILE, &text)
+    }
+
+    /// The configuration: with settings that somebody has edited meanwhile, where the path in use gives them back. What another path has may be
+    /// older.
+    fn config_text(&self) -> Vec<u8> {
+        let known = self.state().config.clone();
+        let digest = |text: &[u8]| config::parse(text).ok().map(|(config, _)| config.digest);
+        let edited = config::read(&*self.in_use()).ok().filter(|text| digest(text) == digest(&known));
+        edited.unwrap_or(known)
     }
 
     /// Changes what the key directory remembers, durably.
