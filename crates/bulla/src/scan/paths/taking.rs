@@ -7,12 +7,14 @@ use super::{Files, LogPaths, OnePath, State};
 use crate::format::path::PathId;
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, Fate, KnownPath};
+use crate::keys::unfollowed;
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Lock, MissingPath, PathState, Paths, Result, Store, Switch};
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 /// A path that takes what is written from now on.
@@ -321,7 +323,7 @@ impl Paths for LogPaths {
             if state.turn != turn {
                 return false;
             }
-            state.published = Some(checkpoint.to_owned());
+            (state.published, state.outdated) = (Some(checkpoint.to_owned()), false);
             if let Some((_, edge)) =
                 state.next.take_if(|(frames, _)| Some(*frames) == head.map(|head| head.size))
             {
@@ -370,12 +372,19 @@ impl Paths for LogPaths {
         let state = self.state();
         let is_there =
             |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
-        // With one that was never used nothing is gone.
-        state.known.iter().any(|known| known.fate != Fate::Spare && !is_there(known.id))
+        state.known.iter().any(|known| known.fate == Fate::Lost && !is_there(known.id))
     }
 
-    fn has_let_go_of_one(&self) -> bool {
-        self.has_lost_one_for_good() && self.are_all_there()
+    fn signed_and_lost(&self) -> Option<Range<u64>> {
+        self.find_signed_and_lost()
+    }
+
+    fn first_unfollowed(&self) -> Result<Option<u64>> {
+        self.keys.as_ref().map_or(Ok(None), |keys| unfollowed::load(&**keys))
+    }
+
+    fn are_all_there(&self) -> bool {
+        self.lists_all()
     }
 
     fn has_published(&self) -> bool {
@@ -405,13 +414,11 @@ impl Paths for LogPaths {
         let state = self.state();
         let missing = state.paths.iter().filter_map(|path| {
             let reason = path.absent.as_ref()?.to_string();
-            let is_left = |known: &KnownPath| Some(known.id) == path.id && known.fate == Fate::Left;
-            let left = state.known.iter().any(is_left);
             Some(MissingPath {
                 place: path.store.describe(""),
                 id: path.id.map(|id| id.to_string()),
                 reason,
-                left,
+                left: state.is_left(path),
             })
         });
         missing.collect()
@@ -447,7 +454,7 @@ impl Paths for LogPaths {
     fn require_clear(&self) -> Result<()> {
         match self.state().writing {
             true => Ok(()),
-            false => self.require_looked_at(|_| true),
+            false => self.require_looked_at(|_, _| true),
         }
     }
 
