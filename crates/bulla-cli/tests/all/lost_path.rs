@@ -1,6 +1,6 @@
 //! The command on a log that has lost a disk with frames on it: people go on to be held and erased in it, and what is not known is said.
 
-use crate::support::{Place, bulla, command, eventually, exit, parse_lines, signal};
+use crate::support::{Place, bulla, command, copy, eventually, exit, parse_lines, signal};
 use bulla::environment::Environment;
 use bulla::keys::signing::SigningKey;
 use bulla::{ErasureOrder, HoldOrder, Log, LogId, Options, ReleaseOrder};
@@ -76,9 +76,21 @@ impl Office {
     }
 }
 
+/// What a vault is, of a key directory.
+const VAULT: [&str; 2] = ["vault", "roots"];
+
 /// What lies on the second path: that `ada` is held, that `bob`, who was held before, is released, and that `cleo` is erased, by an order
-/// that is kept.
+/// that is kept, as is the vault from before that.
 fn world() -> Place {
+    let (place, log) = world_without_newcomers();
+    append(&log, "cleo");
+    append(&log, "fay");
+    log.close().unwrap();
+    place
+}
+
+/// The same, in which nobody is new since.
+fn world_without_newcomers() -> (Place, Log) {
     let place = on_three_paths();
     let office = Office::of(&place);
     let log = Log::open(place.audit(), Options::default()).unwrap();
@@ -90,14 +102,14 @@ fn world() -> Place {
     log.hold(&office.hold("ada")).unwrap();
     log.release(&office.release(&bobs)).unwrap();
     let order = office.erase("cleo");
+    for part in VAULT {
+        copy(&place.keys(part), &place.path(&format!("older-{part}")));
+    }
     log.erase(&order).unwrap();
     fs::write(place.path("order.json"), order.render()).unwrap();
     moves_on(&log, &place, ("second", "lost", "third"));
-    append(&log, "cleo");
-    append(&log, "fay");
-    log.close().unwrap();
     fs::rename(place.path("first"), place.audit()).unwrap();
-    place
+    (place, log)
 }
 
 /// Lets go of the second path, in another second than that of the last event on it: an order of that one may have been carried out.
@@ -214,6 +226,53 @@ fn people_are_held_and_erased_in_a_log_that_has_lost_a_disk() {
     assert!(events.iter().all(|event| event["ordered"]["ok"] != false), "{events:?}");
     // Cleo was erased in what is lost, so that the log does not say so.
     assert_eq!(violations(&place), BTreeSet::from(["frames-missing", "key-lost"].map(str::to_owned)));
+}
+
+/// The storage alone brings nobody back who was erased, and neither does the loss of a disk.
+#[test]
+fn an_older_vault_brings_nobody_back_whose_erasure_was_told_of_on_a_path_that_is_not_there() {
+    let (place, log) = world_without_newcomers();
+    log.close().unwrap();
+    let put_older_vault_back = || {
+        for part in VAULT {
+            fs::remove_dir_all(place.keys(part)).unwrap();
+            copy(&place.path(&format!("older-{part}")), &place.keys(part));
+        }
+    };
+    put_older_vault_back();
+    // It is merely not mounted.
+    let refused = place.append(&[], b"").exits(exit::VIOLATION);
+    assert!(refused.err.contains("Mount it; where it is lost for good, leave it out"), "{refused:?}");
+    fs::rename(place.path("lost"), place.path("second")).unwrap();
+    place.append(&[], b"").exits(exit::DONE);
+    let read = place.run("export", &["--entry", "2"]).exits(exit::DONE);
+    assert!(!read.out.contains("cleo"), "{read:?}");
+
+    fs::rename(place.path("second"), place.path("lost")).unwrap();
+    put_older_vault_back();
+    note(&place);
+    for _ in 0..3 {
+        for (command, more) in
+            [("export", &["--entry", "2"][..]), ("prove", &["--entry", "2"]), ("tail", &[])]
+        {
+            let ran = place.run(command, more).exits(exit::VIOLATION);
+            assert!(!ran.out.contains("cleo"), "{command}: {ran:?}");
+            assert!(ran.err.contains("the keys at hand do not follow it"), "{command}: {ran:?}");
+        }
+        let salvaged = place.run("export", &["--salvage"]).exits(exit::VIOLATION);
+        assert!(!salvaged.out.contains("cleo"), "{salvaged:?}");
+        let entries = parse_lines(&salvaged.out);
+        assert!(entries.iter().any(|entry| entry["withheld"] == "cannot-tell"), "{salvaged:?}");
+        let appended = place.append(&[], b"{\"operation\":\"read\"}\n").exits(exit::DONE);
+        assert!(appended.err.contains("nothing is read under its keys"), "{appended:?}");
+    }
+    fs::rename(place.path("lost"), place.path("second")).unwrap();
+    let all = paths(&place, &["second", "third"]);
+    place.run("config", &["set", "backup_paths", &all]).exits(exit::DONE);
+    place.append(&[], b"").exits(exit::DONE);
+    let read = place.run("export", &[]).exits(exit::DONE);
+    assert!(read.out.contains("ada/email"), "{read:?}");
+    assert!(!read.out.contains("cleo"), "{read:?}");
 }
 
 #[test]

@@ -41,6 +41,8 @@ impl Engine {
             }
         }
         match passed {
+            // One that has nobody's keys, as one that was made anew, brings nobody back.
+            Some(_) if vault.check(&|_| true, &|_| ())?.people == 0 => unfollowed::remove(&*self.keys)?,
             Some(UnreadEvents { first, last }) => {
                 if noted != Some(first) {
                     unfollowed::save(&*self.keys, first)?;

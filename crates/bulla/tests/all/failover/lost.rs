@@ -3,7 +3,7 @@
 
 use super::world::World;
 use crate::helpers::one_in;
-use bulla::{ErrorKind, Finding, FindingKind, Log, Severity, Step};
+use bulla::{Entry, ErrorKind, Finding, FindingKind, Log, Severity, Step};
 use bulla_testkit::fault::Fault;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -340,6 +340,9 @@ fn an_older_vault_passes_over_the_events_that_are_lost_with_a_path_and_over_no_o
     let mut world = World::with_erasure(&["/backup"], true);
     let log = world.open_stepped().unwrap();
     world.append_stepped(&log, 0..4);
+    let mut producer = log.producer().unwrap();
+    producer.append(&Entry::new("read", "4711").subject("ada")).unwrap();
+    let _ = producer.flush().unwrap();
     log.close().unwrap();
     let older = world.vault_copy();
     let log = world.open_stepped().unwrap();
