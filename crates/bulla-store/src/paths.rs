@@ -3,6 +3,7 @@
 
 use crate::{Result, Store};
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a [`Store`](crate::Store) can do besides that is put together of several paths.
@@ -63,12 +64,23 @@ pub trait Paths: Debug {
     /// former. False where another path has taken over by now, which was not given it.
     fn keep_next(&self, turn: u64, frames: u64, files: Vec<(String, Vec<u8>)>) -> bool;
 
-    /// Whether a path of the log is lost that the writer had left, or may have: what lay there alone is gone.
+    /// Whether somebody has said of a path that it is lost for good, and it is none of those that are there. One that is merely missing is
+    /// not lost, however long.
     fn has_lost_one(&self) -> bool;
 
-    /// Whether somebody has said of a path that it is lost for good, and all that are named now are there: what none of them has is gone.
-    /// Looks at each of them.
-    fn has_let_go_of_one(&self) -> bool;
+    /// The frame of the first event that the log's vault has not followed since it was lost with a path, though the vault follows what came
+    /// later; `None` where the key directory notes none, or is not at hand.
+    ///
+    /// # Errors
+    /// `Unavailable` where that note is damaged or cannot be read.
+    fn first_unfollowed(&self) -> Result<Option<u64>>;
+
+    /// The frames that were signed, and of which no path that is there has as much as the tree, where a path is lost; none of a log whose key
+    /// directory is not at hand.
+    fn signed_and_lost(&self) -> Option<Range<u64>>;
+
+    /// Whether all paths that are named are there, and list their segments: what none of them has is on none. Looks at each of them.
+    fn are_all_there(&self) -> bool;
 
     /// Whether the checkpoint that was published last lies on the path that takes what is written.
     fn has_published(&self) -> bool;

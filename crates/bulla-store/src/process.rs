@@ -1,8 +1,10 @@
 //! Which process this is, cheaply enough to ask at every entry: a log belongs to the process that opened it, and
 //! a handle that came along into a forked child refuses to work there.
 //!
-//! The id is kept on a page of its own that the kernel wipes in a child (`MADV_WIPEONFORK`, Linux 4.14), however
-//! the child was made. Where that is not offered every question is a system call.
+//! It is no number of the kernel's: a child in another namespace of processes can have its parent's. Processes are counted
+//! instead, each from its parent on. A child finds the count as it was at the fork, and nothing on a page that the kernel
+//! wipes there (`MADV_WIPEONFORK`, Linux 4.14), however the child was made; so it counts on. Where no such page is
+//! offered every question is a system call, and the number is the kernel's.
 #![allow(unsafe_code)]
 
 use std::ptr;
@@ -15,7 +17,10 @@ static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 /// What stands for a page where there is none to be had: always 0.
 static NONE: AtomicU32 = AtomicU32::new(0);
 
-/// The id of this process.
+/// The last number that was given, to this process or to one that it comes from.
+static LAST: AtomicU32 = AtomicU32::new(0);
+
+/// A number that this process has, and none that it comes from. It says nothing to other processes, which may have the same.
 #[inline]
 pub fn id() -> u32 {
     // SAFETY: it is null, or was put there by `make`: both a page and a static are there for good.
@@ -38,11 +43,19 @@ fn make() -> u32 {
 
 #[cold]
 fn keep(kept: &AtomicU32) -> u32 {
-    let id = std::process::id();
-    if !ptr::eq(kept, &NONE) {
-        kept.store(id, Ordering::Relaxed);
+    match ptr::eq(kept, &NONE) {
+        true => std::process::id(),
+        false => number(kept, &LAST),
     }
-    id
+}
+
+/// Gives this process the number after `last`, unless another thread has given it one.
+fn number(kept: &AtomicU32, last: &AtomicU32) -> u32 {
+    let next = last.fetch_add(1, Ordering::Relaxed) + 1;
+    match kept.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => next,
+        Err(given) => given,
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -68,4 +81,24 @@ fn map() -> Option<&'static AtomicU32> {
 #[cfg(not(target_os = "linux"))]
 fn map() -> Option<&'static AtomicU32> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_has_another_number_than_all_that_it_comes_from_whatever_the_kernel_calls_it() {
+        let (page, last) = (AtomicU32::new(0), AtomicU32::new(0));
+        let parent = number(&page, &last);
+        // As a child that is forked off then finds them.
+        let (childs_page, childs_last) = (AtomicU32::new(0), AtomicU32::new(last.load(Ordering::Relaxed)));
+        let child = number(&childs_page, &childs_last);
+        let grandchild = number(&AtomicU32::new(0), &AtomicU32::new(childs_last.load(Ordering::Relaxed)));
+        assert!(parent != 0 && child != parent, "{parent} {child}");
+        assert!(grandchild != child && grandchild != parent, "{parent} {child} {grandchild}");
+        // Where two threads ask first they are told the same.
+        assert_eq!(number(&page, &last), parent);
+        assert_eq!((id(), id()), (id(), id()));
+    }
 }

@@ -308,7 +308,7 @@ fn respond(keys: &Path, message: &[u8], answered: Answered) -> Result<Option<Res
         _ => error,
     };
     let link = match socket::connect(keys) {
-        Ok(Some(socket)) => Link::new(socket, None),
+        Ok(Some(socket)) => Link::to_listener(socket),
         Ok(None) => return Err(gone()),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
         Err(error) => return Err(failed(error)),

@@ -2,11 +2,13 @@
 #![expect(clippy::disallowed_methods, reason = "how long a peer may take")]
 
 use super::message::LIMIT;
+use super::peer::{is_readable, watch_listener};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::{SendFlags, Shutdown, SocketFlags, accept_with, shutdown};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -48,10 +50,46 @@ impl Stop {
     }
 }
 
-/// A connection. Of a server's connections every wait ends when the server is stopped.
+/// A connection. Of a server's connections every wait ends when the server is stopped, of a client's when that is gone.
 pub(crate) struct Link {
     socket: OwnedFd,
     stop: Option<Arc<Stop>>,
+    /// The process that listens, if it can be watched.
+    listener: Option<OwnedFd>,
+}
+
+/// A server's end of a connection. When it is dropped the client sees the end, whoever has copies of it: a child that was forked
+/// meanwhile keeps one open for as long as it lives. Threads of the server have it, which no child has.
+pub(crate) struct Served(Link);
+
+impl Served {
+    /// As [`Link::new`].
+    pub(crate) fn new(socket: OwnedFd, stop: Option<Arc<Stop>>) -> Self {
+        Served(Link::new(socket, stop))
+    }
+}
+
+impl Deref for Served {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.0
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Where the client has ended it, there is nothing to end.
+        let _ = shutdown(&self.0.socket, Shutdown::Both);
+    }
+}
+
+/// Has nobody connect any more, also where a forked child has a copy of the socket, and whoever did and was not accepted see the end.
+pub(crate) fn stop_listening(listener: &OwnedFd) {
+    let _ = shutdown(listener, Shutdown::Both);
+    while let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        drop(Served::new(socket, None));
+    }
 }
 
 /// When a wait ends; never, where there is none.
@@ -60,7 +98,33 @@ type Deadline = Option<Instant>;
 impl Link {
     /// `socket` does not block.
     pub(crate) fn new(socket: OwnedFd, stop: Option<Arc<Stop>>) -> Self {
-        Link { socket, stop }
+        Link { socket, stop, listener: None }
+    }
+
+    /// A client's end. Where the process that listens is killed, a child that it had forked may keep the other end open: so that process
+    /// is watched, if the kernel has a way.
+    pub(crate) fn to_listener(socket: OwnedFd) -> Self {
+        let listener = watch_listener(&socket);
+        Link { socket, stop: None, listener }
+    }
+
+    /// What there is something to read of once the process that listens is gone, where that is watched.
+    pub(crate) fn listener(&self) -> Option<&OwnedFd> {
+        self.listener.as_ref()
+    }
+
+    /// That the process that listens is there, or something is left to read of what it sent.
+    ///
+    /// # Errors
+    /// `ConnectionReset` where neither is so.
+    pub(crate) fn check_listener(&self) -> io::Result<()> {
+        // In this order: what it sent, it sent before it went.
+        match self.listener.as_ref().is_some_and(is_readable) && !is_readable(&self.socket) {
+            true => {
+                Err(io::Error::new(io::ErrorKind::ConnectionReset, "the process that listens there is gone"))
+            }
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn socket(&self) -> &OwnedFd {
@@ -71,7 +135,7 @@ impl Link {
     ///
     /// # Errors
     /// `TimedOut` where it takes too long, `InvalidData` where it would be too long, `UnexpectedEof` where it is cut off,
-    /// `ConnectionAborted` where the server is stopped.
+    /// `ConnectionAborted` where the server is stopped, `ConnectionReset` where the one that listens is gone.
     pub(crate) fn receive(&self, deadline: Deadline) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
         let mut length = [0; 4];
         match self.fill(&mut length, deadline)? {
@@ -150,13 +214,17 @@ impl Link {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let mut polled = vec![PollFd::new(&self.socket, flags)];
-        polled.extend(self.stop.as_deref().map(|stop| PollFd::new(&stop.waiting, PollFlags::IN)));
+        let ends = self.stop.as_deref().map(|stop| &stop.waiting).or(self.listener.as_ref());
+        polled.extend(ends.map(|ends| PollFd::new(ends, PollFlags::IN)));
         match poll(&mut polled, timespec(left).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        match polled.get(1).is_some_and(|stop| !stop.revents().is_empty()) {
-            true => Err(io::ErrorKind::ConnectionAborted.into()),
+        match polled.get(1).is_some_and(|ends| !ends.revents().is_empty()) {
+            true if self.stop.is_some() => Err(io::ErrorKind::ConnectionAborted.into()),
+            // Nobody is left to take what is sent.
+            true if flags == PollFlags::OUT => Err(io::ErrorKind::BrokenPipe.into()),
+            true => self.check_listener(),
             false => Ok(()),
         }
     }

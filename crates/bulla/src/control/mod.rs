@@ -2,7 +2,7 @@
 //!
 //! A [`crate::Log`] whose keys lie in a directory listens on `control.sock` there, while it holds the locks: a socket that
 //! a killed writer left is nobody's, and is replaced. It may be used by the user that runs the writer, and by root; the
-//! kernel says who asks (`SO_PEERCRED`).
+//! kernel says who asks (`SO_PEERCRED`), in whichever namespace of processes.
 //!
 //! **Messages.** A length in four bytes, little-endian, at most 1 MiB, and so many bytes of JSON. A request
 //! `{"version":VERSION,"message":"status"}` has one response, `{"version":VERSION,"message":{"answer":…}}`, `…{"error":{"kind":…,
@@ -20,6 +20,7 @@ mod client;
 mod handle;
 pub(crate) mod link;
 mod message;
+pub(crate) mod peer;
 mod server;
 pub(crate) mod socket;
 #[cfg(test)]

@@ -8,13 +8,14 @@
 )]
 
 use super::handle::handle;
-use super::link::{Link, Stop};
+use super::link::{Link, Served, Stop, stop_listening};
 use super::message::{Answer, Request, Response, decode, encode};
+use super::peer;
 use super::socket::Listener;
 use crate::write::engine::Engine;
 use bulla_store::{Error, ErrorKind, FileSystem, Result, Store};
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with, sockopt::socket_peercred};
+use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Uid, geteuid};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -87,18 +88,19 @@ impl Service {
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(socket) => {
                     connections.retain(|connection: &JoinHandle<()>| !connection.is_finished());
-                    connections.extend(self.begin(Link::new(socket, Some(self.stop.clone())), &taken));
+                    connections.extend(self.begin(Served::new(socket, Some(self.stop.clone())), &taken));
                 }
                 Err(Errno::WOULDBLOCK | Errno::INTR | Errno::CONNABORTED) => {}
                 // For one, the process may have too many files open: that passes.
                 Err(_) => drop(self.stop.wait(PAUSE)),
             }
         }
+        stop_listening(listener);
         connections.into_iter().for_each(|connection| drop(connection.join()));
     }
 
     /// Serves a connection in a thread of its own, unless it is turned away.
-    fn begin(self: &Arc<Self>, link: Link, taken: &Arc<()>) -> Option<JoinHandle<()>> {
+    fn begin(self: &Arc<Self>, link: Served, taken: &Arc<()>) -> Option<JoinHandle<()>> {
         if let Err(error) = check_peer(link.socket()) {
             self.respond(&link, &error.into());
             return None;
@@ -158,8 +160,8 @@ impl Service {
 
 /// That the process that connected may ask.
 fn check_peer(socket: &OwnedFd) -> Result<()> {
-    let peer = socket_peercred(socket).map_err(|error| Error::io("asking who connected", error.into()))?;
-    admit(peer.uid, geteuid())
+    let peer = peer::of_connection(socket).map_err(|error| Error::io("asking who connected", error))?;
+    admit(Uid::from_raw(peer.user), geteuid())
 }
 
 /// The writer's own user can read the key directory anyway, and so can root.

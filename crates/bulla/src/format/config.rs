@@ -38,7 +38,7 @@ pub(crate) const DEFAULT_COMMON: u32 = 16;
 /// Its limits. Somebody who has fewer accounts than the least would learn too much by planting a word in them.
 const COMMON: RangeInclusive<u32> = 8..=65_536;
 /// The longest file that is read, in bytes.
-const LIMIT: u64 = 1 << 20;
+pub(crate) const LIMIT: u64 = 1 << 20;
 
 /// What a log is. It never changes behind Bulla's back: every epoch frame has its digest, and an event tells of each
 /// change.

@@ -160,7 +160,11 @@ impl<'a> Reading<'a> {
     pub(crate) fn erasures(&self) -> Result<Erasures<'a>> {
         let (snapshot, given) = (self.manifest.snapshot.clone(), self.given);
         let known = match self.group_keys()? {
-            Some(keys) => Erased::in_manifest(&self.manifest, keys.erased_up_to()?.frames)?,
+            Some(keys) => {
+                let followed = own_keys::followed(&*keys, &snapshot)?;
+                own_keys::require_followed(&self.manifest, followed)?;
+                Erased::in_manifest(&self.manifest, followed)?
+            }
             None => Erased::default(),
         };
         Ok(Erasures::new(known, move |from| Erased::newest(&snapshot, &given.trust, from)))

@@ -473,7 +473,10 @@ impl Verify {
         misfit.into_iter().for_each(|misfit| scan.findings.add(misfit));
         report.pin = pin;
         report.conclude(paths::placed(&**store, std::mem::take(&mut scan.findings).finish()));
-        Ok((report, Some(Examined { snapshot: snapshot.clone(), frames: seen, erased })))
+        Ok((
+            report,
+            Some(Examined { snapshot: snapshot.clone(), frames: seen, next: scan.next_frame(), erased }),
+        ))
     }
 }
 
@@ -482,6 +485,8 @@ pub(crate) struct Examined {
     pub(crate) snapshot: Snapshot,
     /// The leaf of every frame that was found: whoever reads the log again knows whether it is the same one.
     pub(crate) frames: Vec<Hash>,
+    /// The number of the frame behind them.
+    pub(crate) next: u64,
     /// Whose keys were destroyed.
     pub(crate) erased: Erased,
 }
@@ -519,6 +524,6 @@ fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>>
         Err(error) if error.kind() == ErrorKind::Tampered => Erased::in_ruins(log),
         erased => erased,
     };
-    let known = load(keys.erased_up_to()?.frames)?;
+    let known = load(own_keys::followed(keys, log)?)?;
     Ok(Erasures::new(known, load))
 }

@@ -36,36 +36,6 @@ pub(crate) fn each_event(
     Ok(())
 }
 
-/// The same of a log that has lost a path: an event that is not to be had is passed over, whether its frame is missing or a path that failed
-/// has a part of it. Returns the frames of the first and the last of those that were.
-///
-/// # Errors
-/// `Unavailable` where one cannot be read.
-pub(crate) fn each_event_left(
-    manifest: &Manifest,
-    from: u64,
-    mut each: impl FnMut(Event),
-) -> Result<Option<(u64, u64)>> {
-    let mut passed = None;
-    if from >= manifest.size() {
-        return Ok(passed);
-    }
-    let mut frames = Frames::from(manifest, from)?;
-    while let Some(placed) = frames.next()? {
-        let Commitment { kind, frame, .. } = placed.commitment;
-        if kind != FrameKind::Event || frame < from {
-            continue;
-        }
-        let (located, _) = frames.find(&placed)?;
-        match located.map(|located| event_in(&located)).transpose() {
-            Ok(Some(event)) => each(event),
-            Err(error) if error.kind() != ErrorKind::Tampered => return Err(error),
-            Ok(None) | Err(_) => passed = Some((passed.map_or(frame, |(first, _)| first), frame)),
-        }
-    }
-    Ok(passed)
-}
-
 /// What the events under the checkpoint of a log tell of holds.
 ///
 /// # Errors

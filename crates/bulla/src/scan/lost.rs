@@ -5,9 +5,10 @@
 //!   Else it may lie on one that is missing, or somebody who has the storage took it away;
 //! - a frame that is there is not lost, however damaged.
 
+use crate::scan::unread_events::UnreadEvents;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::order::Order;
-use bulla_store::{Paths, Store};
+use bulla_store::Store;
 use bulla_text::spelling::{agreeing, counted};
 use std::fmt;
 use std::ops::Range;
@@ -64,6 +65,13 @@ impl LostFrames {
         self.last_event.is_some_and(|last| last >= given)
     }
 
+    /// Those of the events that come from a frame on.
+    pub(crate) fn events_from(&self, frame: u64) -> Option<UnreadEvents> {
+        let of = self.events.partition_point(|event| *event < frame);
+        let (first, last) = (self.events.get(of)?, self.events.last()?);
+        Some(UnreadEvents::of(*first, *last))
+    }
+
     /// How many entries the blocks had from a frame on.
     pub(crate) fn entries_from(&self, frame: u64) -> u64 {
         self.blocks.iter().filter(|(block, _)| *block >= frame).map(|(_, entries)| entries).sum()
@@ -113,9 +121,10 @@ impl fmt::Display for LostFrames {
 /// So many ranges are named in a sentence.
 const MOST_SHOWN: usize = 8;
 
-/// Whether frames of a log that no path has are lost for good.
+/// Whether frames of a log that no path has are lost for good. Whoever comes upon frames that are missing asks this, and nothing else: what is
+/// missing otherwise lies on a path that is merely not there, or somebody who has the storage took it away.
 pub(crate) fn are_lost(store: &dyn Store) -> bool {
-    store.paths().is_some_and(Paths::has_let_go_of_one)
+    store.paths().is_some_and(|paths| paths.has_lost_one() && paths.are_all_there())
 }
 
 #[cfg(test)]

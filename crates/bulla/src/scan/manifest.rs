@@ -178,7 +178,8 @@ impl Manifest {
         let end = |placed: &Placed| placed.segment.map(|segment| (segment, placed.end()));
         let mut latest = Latest { time: epoch.commitment.latest, end: end(&epoch).ok_or_else(none)? };
         let at_hand = match self.lost()?.contains(last.epoch) {
-            true => Frames::from(self, last.frame)?.copy.ok_or_else(|| {
+            // Where the last frame is lost as well, the segment before it may begin with the copy of an epoch before.
+            true => Frames::from(self, last.frame)?.copy_of(last.epoch).ok_or_else(|| {
                 Error::tampered(format!(
                     "the last epoch, of frame {}, was lost with a path, so that nobody can tell whether [log] is what it was: open the \
                      log for writing, as `bulla append` does, which begins another one",
@@ -369,6 +370,11 @@ impl<'a> Frames<'a> {
     /// The frame of the epoch that the last frame belongs to.
     pub(crate) fn epoch(&self) -> Option<&Placed> {
         self.epoch.as_ref()
+    }
+
+    /// The copy of the frame of this epoch, where the current segment begins with that.
+    fn copy_of(self, epoch: u64) -> Option<Placed> {
+        self.copy.filter(|copy| copy.commitment.frame == epoch)
     }
 
     /// The same, or its copy with which the current segment begins, where the frame itself was lost with a path.

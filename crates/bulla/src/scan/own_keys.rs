@@ -7,9 +7,10 @@
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::trust::Trust;
+use crate::scan::unread_events::UnreadEvents;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_proof::hash::Hash;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Paths, Result};
 use std::sync::Arc;
 
 /// The keys, of which nothing is believed that they say of a log that they followed further than it goes.
@@ -28,6 +29,32 @@ pub(crate) fn of(keys: Arc<dyn GroupKeys>, manifest: &Manifest) -> Result<Arc<dy
         Some(_) => Err(other_history("the vault")),
         None => Ok(Arc::new(Unfollowed(keys))),
     }
+}
+
+/// Up to which frame of the log it is known whom its events erased, by keys that are its own. Those that the vault was let pass over, as they
+/// were lost with a path, are none that it followed.
+///
+/// # Errors
+/// Where the keys, or the note of that, cannot be read.
+pub(crate) fn followed(keys: &dyn GroupKeys, log: &Snapshot) -> Result<u64> {
+    let frames = keys.erased_up_to()?.frames;
+    let first = log.store.paths().map_or(Ok(None), Paths::first_unfollowed)?;
+    Ok(first.map_or(frames, |first| first.min(frames)))
+}
+
+/// That no event was lost for good that comes behind the frames which keys `followed`: it may tell that somebody was erased whose key is there.
+///
+/// # Errors
+/// `Tampered` where one was, naming its frame; else as [`Manifest::lost`].
+pub(crate) fn require_followed(manifest: &Manifest, followed: u64) -> Result<()> {
+    let lost = manifest.lost()?.events_from(followed);
+    lost.map_or(Ok(()), |UnreadEvents { first, .. }| {
+        Err(Error::tampered(format!(
+            "the event of frame {first} was lost with a path, and the keys at hand do not follow it: nobody can tell whether it says of somebody \
+             whose key is there that they were erased, so nothing is read under them. Bring the path that has it; what \
+             is open to all is given out by `bulla export --salvage`"
+        )))
+    })
 }
 
 /// The root over the log's first `frames` frames, more than `manifest` has; `None` where no checkpoint covers so many by now. A writer

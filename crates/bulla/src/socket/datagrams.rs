@@ -6,12 +6,10 @@
 use super::intake::{Peer, Sent, count};
 use super::serve::Service;
 use super::wire::Acknowledgement;
+use crate::control::peer;
 use crate::log::Producer;
-use bulla_store::{Error, Result};
-use rustix::io::{Errno, IoSliceMut};
-use rustix::net::sockopt::set_socket_passcred;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
-use std::mem::MaybeUninit;
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,15 +39,8 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(super) fn new(
-        service: &Arc<Service>,
-        socket: &OwnedFd,
-        producer: Producer,
-        holds: Holds,
-    ) -> Result<Self> {
-        let failed = |error: Errno| Error::io("having the kernel say who sends datagrams", error.into());
-        set_socket_passcred(socket, true).map_err(failed)?;
-        Ok(Datagrams { service: service.clone(), producer, holds, number: 0 })
+    pub(super) fn new(service: &Arc<Service>, producer: Producer, holds: Holds) -> Self {
+        Datagrams { service: service.clone(), producer, holds, number: 0 }
     }
 
     /// Appends what comes until the log listens no more, and what has come by then.
@@ -61,6 +52,8 @@ impl Datagrams {
                 Err(_) => drop(self.service.stop.wait(PAUSE)),
             }
         }
+        // Also where a forked child has a copy of the socket, nobody goes on to send what nobody reads.
+        let _ = shutdown(socket, Shutdown::Read);
         // Whoever sent these was told by the kernel that they were taken; who goes on to send is not waited for.
         let mut left = QUEUED;
         while left > 0 && self.take_one(socket, &mut buffer).is_ok() {
@@ -71,23 +64,12 @@ impl Datagrams {
     }
 
     fn take_one(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> Result<(), Errno> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut parts = [IoSliceMut::new(buffer)];
-        let received = recvmsg(socket, &mut parts, &mut ancillary, RecvFlags::DONTWAIT)?;
-        let credentials = ancillary.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials),
-            _ => None,
-        });
-        let peer = credentials.map(|credentials| Peer {
-            process: u32::try_from(credentials.pid.as_raw_nonzero().get()).unwrap_or_default(),
-            user: credentials.uid.as_raw(),
-        });
+        let received = peer::receive(socket, buffer)?;
         count(&self.service.counters.datagrams, 1);
         self.number += 1;
-        match peer {
+        match received.from.map(Peer::from) {
             None => self.refuse(Peer { process: 0, user: u32::MAX }, "the kernel does not say who sent it"),
-            Some(peer) if received.flags.contains(ReturnFlags::TRUNC) => {
+            Some(peer) if received.is_cut_off => {
                 self.refuse(peer, &format!("a datagram has {LONGEST} bytes at most: it was cut off"));
             }
             Some(peer) => {

@@ -1,5 +1,6 @@
 //! What comes over a socket, before it is appended: from whom, what becomes of it, and how much it was.
 
+use crate::control::peer::Credentials;
 use bulla_proof::Entry;
 use bulla_text::{ParsedEntry, jsonl};
 use std::fmt;
@@ -10,8 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Peer {
     /// Its number; 0 where it is in another namespace of processes.
     pub process: u32,
-    /// The user that it runs as.
+    /// The user that it runs as; 65534 where users have a namespace of their own here that has no number for that one.
     pub user: u32,
+}
+
+impl From<Credentials> for Peer {
+    fn from(Credentials { process, user }: Credentials) -> Self {
+        Peer { process, user }
+    }
 }
 
 impl fmt::Display for Peer {

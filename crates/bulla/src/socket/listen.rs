@@ -166,7 +166,7 @@ impl Listen {
         });
         for (listener, holds) in [(datagrams, Holds::Batch), (records, Holds::Record)] {
             let Some(listener) = listener else { continue };
-            let from = Datagrams::new(&service, &listener.socket, log.producer()?, holds)?;
+            let from = Datagrams::new(&service, log.producer()?, holds);
             listening.run("bulla-datagrams", listener, move |socket| from.receive(socket)).map_err(failed)?;
         }
         if let Some(listener) = stream {

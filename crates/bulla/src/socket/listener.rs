@@ -1,17 +1,22 @@
 //! A socket's file at a path that the user chose.
-#![expect(clippy::disallowed_methods, reason = "a socket lies in a directory, and no store makes one")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a socket lies in a directory, which no store makes, and how long connecting may take"
+)]
 
 use bulla_store::{Error, ErrorKind, Result};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::sockopt::{Timeout, set_socket_passcred, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-/// Connections that the kernel keeps until they are accepted.
-const BACKLOG: i32 = 128;
+/// Connections that the kernel keeps until they are accepted, where it may keep so many (`net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
 
 /// A socket that listens, and its name.
 pub(super) struct Listener {
@@ -69,6 +74,26 @@ impl Place {
         Ok(socket)
     }
 
+    /// Connects, and waits until `deadline` where as many as there is room for wait to be accepted.
+    fn connect_by(&self, kind: SocketType, deadline: Instant) -> io::Result<OwnedFd> {
+        let socket = new_socket(kind)?;
+        ioctl_fionbio(&socket, false)?;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            set_socket_timeout(&socket, Timeout::Send, Some(left))?;
+            match rustix::net::connect(&socket, &self.address(&self.name)?) {
+                Ok(()) => break,
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        ioctl_fionbio(&socket, true)?;
+        Ok(socket)
+    }
+
     /// Refuses what is no socket, and one that somebody listens on.
     fn check_free(&self, kind: SocketType) -> Result<()> {
         let path = self.path.display();
@@ -100,6 +125,10 @@ impl Listener {
         let listener = (|| {
             place.remove(&temporary)?;
             let socket = new_socket(kind)?;
+            if kind == SocketType::DGRAM {
+                // Of what is sent before that nobody can say who did.
+                set_socket_passcred(&socket, true)?;
+            }
             rustix::net::bind(&socket, &place.address(&temporary)?)?;
             rustix::fs::chmodat(&place.directory, &temporary, Mode::from_raw_mode(mode), AtFlags::empty())?;
             if kind == SocketType::STREAM {
@@ -125,17 +154,22 @@ impl Listener {
     }
 }
 
-/// Connects to the socket at `path`.
+/// Connects to the socket at `path`, until `deadline` where many do at once.
 ///
 /// # Errors
-/// `Unavailable` where nobody listens there, or this user may not ask.
-pub(super) fn connect(path: &Path) -> Result<OwnedFd> {
-    let connected = Place::open(path)?.connect(SocketType::STREAM);
+/// `Unavailable` where nobody listens there, this user may not ask, or it took too long.
+pub(super) fn connect(path: &Path, deadline: Instant) -> Result<OwnedFd> {
+    let connected = Place::open(path)?.connect_by(SocketType::STREAM, deadline);
     connected.map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Error::unavailable(format!(
             "{}: nobody listens there; start `bulla append DIR --listen {}` first",
             path.display(),
             path.display()
+        )),
+        io::ErrorKind::TimedOut => Error::unavailable(format!(
+            "{}: many wait there to be let in, and for {} s there was no room for this one: connect again later",
+            path.display(),
+            super::PATIENCE.as_secs()
         )),
         _ => Error::io(format!("connecting to {}", path.display()), error),
     })

@@ -8,13 +8,13 @@ use super::intake::{Counters, Intake, Peer, Sent, count};
 use super::messages::{Large, Messages};
 use super::wire::{Acknowledgement, Failure, Form, Greeting, REASONS, Refusal, VERSION, framed};
 use super::{MAX_MESSAGE, PATIENCE, WINDOW};
-use crate::control::link::{Link, Stop};
+use crate::control::link::{Link, Served, Stop, stop_listening};
+use crate::control::peer;
 use crate::log::{Producer, Producers, Receipt};
 use bulla_proof::Entry;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::msgpack;
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -64,6 +64,7 @@ impl Service {
                 Err(_) => drop(self.stop.wait(PAUSE)),
             }
         }
+        stop_listening(listener);
         connections.into_iter().for_each(|connection| drop(connection.join()));
     }
 
@@ -74,7 +75,7 @@ impl Service {
         } else {
             Err(Error::unavailable(format!("{connected} clients are connected already")))
         };
-        let link = Link::new(socket, None);
+        let link = Served::new(socket, None);
         let (peer, producer) = match admitted {
             Ok(admitted) => admitted,
             Err(error) => {
@@ -331,9 +332,8 @@ fn unread(error: &io::Error) -> Error {
 }
 
 fn peer_of(socket: &OwnedFd) -> Result<Peer> {
-    let peer = socket_peercred(socket).map_err(|error| Error::io("asking who connected", error.into()))?;
-    let process = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or_default();
-    Ok(Peer { process, user: peer.uid.as_raw() })
+    let peer = peer::of_connection(socket).map_err(|error| Error::io("asking who connected", error))?;
+    Ok(peer.into())
 }
 
 fn deadline() -> Option<Instant> {

@@ -30,6 +30,8 @@ use crate::format::segment::{self, SegmentName};
 use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
+use crate::scan::lost::are_lost;
+use crate::scan::paths::not_there;
 use crate::scan::stored_tree::Chunk;
 use crate::write::commit::Start;
 use crate::write::tree_files;
@@ -39,10 +41,9 @@ use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree::{self, TreeHead};
-use bulla_store::Store;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Paths, Result, Store};
 use bulla_text::spelling::counted;
-use lost::{furthest_signed, has_lost_path};
+use lost::furthest_signed;
 use std::io;
 
 /// What a log that may be written to goes on with.
@@ -114,7 +115,7 @@ struct Scan<'a> {
     config: &'a LogConfig,
     state: &'a SealState,
     checkpoint: &'a Checkpoint,
-    /// Whether a path of the log is lost, with whatever lay there alone.
+    /// Whether frames that no path has are lost for good.
     lost: bool,
     unreachable: Vec<SegmentName>,
     next: u64,
@@ -209,7 +210,7 @@ impl Found {
     /// `Unavailable` where a file cannot be read or written.
     pub(crate) fn adopt(self, log: &dyn Store, segment_size: u64) -> Result<Recovered> {
         let Found { checkpoint, tiles, bundle, survey, set_aside, report, .. } = self;
-        match has_lost_path(log) {
+        match log.paths().is_some_and(Paths::has_lost_one) {
             // Frames that it had are not gone on with, and what was written of a tree with them is of another one.
             true => tree_files::remove_beyond(log, checkpoint.size)?,
             false => tree_files::remove_unfinished(log, checkpoint.size),
@@ -332,7 +333,7 @@ pub(crate) fn survey(
         config,
         state,
         checkpoint,
-        lost: has_lost_path(log),
+        lost: are_lost(log),
         unreachable: Vec::new(),
         next: 0,
         next_entry: 0,
@@ -613,8 +614,9 @@ impl Scan<'_> {
             if self.next < size {
                 return Err(Error::tampered(format!(
                     "{directory} ends after {}, but its {what} covers {size}: frames are missing or damaged, \
-                     or an older copy was restored; run `bulla verify`",
-                    counted(self.next, "frame")
+                     or an older copy was restored{}; run `bulla verify`",
+                    counted(self.next, "frame"),
+                    self.elsewhere()
                 )));
             }
         }
@@ -657,11 +659,18 @@ impl Scan<'_> {
 
     fn missing(&self, name: SegmentName) -> Error {
         Error::tampered(format!(
-            "frames {} to {} are missing or damaged before {}; run `bulla verify`",
+            "frames {} to {} are missing or damaged before {}{}; run `bulla verify`",
             self.next,
             name.first.saturating_sub(1),
-            self.store.describe(&name.path())
+            self.store.describe(&name.path()),
+            self.elsewhere()
         ))
+    }
+
+    /// Where what is missing may lie.
+    fn elsewhere(&self) -> String {
+        let elsewhere = not_there(self.store);
+        if elsewhere.is_empty() { elsewhere } else { format!("; {elsewhere}") }
     }
 }
 

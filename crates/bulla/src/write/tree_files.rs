@@ -182,8 +182,8 @@ impl TreeFiles {
     }
 }
 
-/// What takes what is written to a log, and in which turn.
-fn current(log: &Arc<dyn Store>) -> (u64, Arc<dyn Store>) {
+/// The path that takes what is written to a log, by itself, and its turn.
+pub(crate) fn current(log: &Arc<dyn Store>) -> (u64, Arc<dyn Store>) {
     log.paths().map_or_else(|| (0, log.clone()), Paths::current)
 }
 

@@ -18,6 +18,7 @@ mod spread;
 mod switches;
 mod told;
 mod twins;
+mod unmounted;
 mod unreadable;
 mod world;
 

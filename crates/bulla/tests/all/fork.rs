@@ -1,6 +1,7 @@
 //! A forked child has its parent's handles, and must not use them.
 #![allow(unsafe_code)]
 
+use crate::helpers::{not_tested, own_processes};
 use bulla::control::Client;
 use bulla::store::{FileSystem, Store};
 use bulla::{
@@ -33,6 +34,16 @@ fn a_log_that_a_child_lets_go_of_stays_its_parents() {
     forking("a_log_that_a_child_lets_go_of_stays_its_parents", fork_and_let_go);
 }
 
+#[test]
+fn a_child_with_its_parents_number_is_told_apart() {
+    const TEST: &str = "a_child_with_its_parents_number_is_told_apart";
+    match own_processes() {
+        _ if is_alone() => fork_into_another_namespace(),
+        Some(command) => forking_by(command, TEST),
+        None => not_tested(TEST, "it takes a namespace of processes: root, or user namespaces"),
+    }
+}
+
 /// Runs a test that forks in a process of its own, where no other test has a thread.
 fn forking(test: &str, run: fn()) {
     if is_alone() {
@@ -40,6 +51,10 @@ fn forking(test: &str, run: fn()) {
     }
     let mut command = Command::new("env");
     command.arg("RUST_BACKTRACE=0");
+    forking_by(command, test);
+}
+
+fn forking_by(command: Command, test: &str) {
     let output = alone(command, &format!("fork::{test}")).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
@@ -102,6 +117,48 @@ fn fork_and_drop() {
     assert_eq!(store.lock("LOCK").unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     drop(lock);
     store.lock("LOCK").unwrap();
+}
+
+/// This process is the first one of a namespace, and so is the child.
+fn fork_into_another_namespace() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().create(&directory).unwrap();
+    let log = Log::open(&directory, Options::default()).unwrap();
+    let mut producer = log.producer().unwrap();
+    let entry = Entry::new("read", "x");
+    producer.append(&entry).unwrap();
+    let receipt = producer.flush().unwrap();
+    receipt.durable().unwrap();
+    assert_eq!(std::process::id(), 1);
+    // SAFETY: a system call, about the children of this thread.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWPID) }, 0);
+    let mut handles = Some((log, producer));
+    // SAFETY: the child uses its own memory, and is refused before it takes a lock, which is what this test is about.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: a system call. Should the child wait for somebody who is missing, it ends by this.
+        unsafe { libc::alarm(60) };
+        let (log, mut producer) = handles.take().unwrap();
+        let refused = [
+            std::process::id() == 1,
+            refuses(producer.append(&entry)),
+            refuses(producer.flush()),
+            refuses(receipt.durable()),
+            refuses(log.close()),
+        ];
+        let failed = refused.iter().position(|&refused| !refused).map_or(0, |index| index as i32 + 1);
+        // SAFETY: ends the child without running what the parent has registered.
+        unsafe { libc::_exit(failed) }
+    }
+    assert!(child > 0);
+    let mut status = 0;
+    // SAFETY: `status` is valid, and the child is ours.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
+    let (log, producer) = handles.take().unwrap();
+    drop(producer);
+    log.close().unwrap();
 }
 
 /// Threads of the parent are at work at each fork, and may have locked, or be changing, whatever the log has.

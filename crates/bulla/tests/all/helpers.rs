@@ -9,6 +9,7 @@ use bulla_testkit::fault::Fault;
 pub(crate) use bulla_testkit::sweep::{in_full, in_turn, one_in};
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -28,6 +29,17 @@ pub(crate) fn strikes(fault: Fault, line: &str) -> bool {
 /// Says that something was not tested, where the harness does not keep it to itself.
 pub(crate) fn not_tested(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "not tested: {what}: {why}");
+}
+
+/// What starts a program as the first process of a namespace of its own; `None` where this user may not make one.
+pub(crate) fn own_processes() -> Option<Command> {
+    let ways: [&[&str]; 2] = [&["--pid", "--fork"], &["--user", "--map-root-user", "--pid", "--fork"]];
+    ways.into_iter().find_map(|words| {
+        let started = Command::new("unshare").args(words).arg("true").output();
+        let mut command = Command::new("unshare");
+        command.args(words);
+        started.is_ok_and(|output| output.status.success()).then_some(command)
+    })
 }
 
 /// Raises a flag when dropped: whoever waits for it does not hang where a test fails.

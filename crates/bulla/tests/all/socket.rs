@@ -2,6 +2,8 @@
 //! [`Connection`].
 #![allow(unsafe_code)]
 
+mod elsewhere;
+
 use bulla::socket::{Connection, Counts, Intake, Listen, Listening, Sent};
 use bulla::text::msgpack;
 use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, default_keys};

@@ -97,12 +97,13 @@ pub(super) fn make(
     }
     tell_shared_disks(log, &named, environment);
     let gone = let_go.iter().map(|(id, _)| *id).collect::<Vec<_>>();
-    let all = known_from_now_on(&remembered, own, &made, &gone);
+    let before = with_first(&remembered, own, config.id);
+    let all = known_from_now_on(&before, own, &made, &gone);
     if all != remembered {
         known::save(keys, &all)?;
     }
     let is_made = |change: &PathChange| changes.iter().any(|made: &PathChange| made.id == change.id);
-    let others = differences(&remembered, &all).filter(|change| !is_made(change)).collect::<Vec<_>>();
+    let others = differences(&before, &all).filter(|change| !is_made(change)).collect::<Vec<_>>();
     changes.extend(others);
     changes.extend(let_go.iter().map(|(id, path)| PathChange::new(path.display(), *id, PathOutcome::LetGo)));
     Ok(changes)
@@ -229,6 +230,18 @@ pub(super) fn tell_what_is_elsewhere(
              \"The path in use is lost\""
         ));
     }
+}
+
+/// What the key directory remembers, and with it the log's first directory: it took the first frames, whether or not that was noted by then.
+/// Where `own`, which is named in its place, is no path that is known, nothing says that it is another one.
+fn with_first(remembered: &[KnownPath], own: PathId, log: LogId) -> Vec<KnownPath> {
+    let first = PathId::first_of(log);
+    let is_known = |id: PathId| remembered.iter().any(|known| known.id == id);
+    let mut all = remembered.to_vec();
+    if own != first && is_known(own) && !is_known(first) {
+        all.push(KnownPath { id: first, fate: Fate::Kept, place: "the log's first directory".to_owned() });
+    }
+    all
 }
 
 /// What the key directory is to remember of a log whose own directory is the path `own`, and whose others are `made`.

@@ -20,8 +20,8 @@ use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::redaction::RedactedEntries;
-use bulla_crypto::group::GroupKeys;
-use bulla_store::{Error, ErrorKind, Result};
+use crate::scan::unread_events::UnreadEvents;
+use bulla_store::{Error, ErrorKind, Paths, Result};
 
 impl Export {
     /// Reads whatever verifies, wherever it lies.
@@ -31,8 +31,21 @@ impl Export {
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
         let verify = Verify::open_store(self.given.store.clone())?;
-        let (report, examined) =
+        let (mut report, mut examined) =
             verify.with(self.given.clone().without_group_keys()).salvaging().examine()?;
+        if let Some(lost) = self.given.store.paths().and_then(Paths::signed_and_lost) {
+            // Some that no checkpoint covers may be there.
+            let next = examined.as_ref().map_or(0, |examined| examined.next);
+            let (first, last) = (lost.start.max(next).min(lost.end - 1), lost.end - 1);
+            // They may have told of erasures.
+            if let Some(Examined { erased, .. }) = &mut examined {
+                erased.unread = Some(UnreadEvents::of(first, last).and(erased.unread));
+            }
+            let detail = "the log's seal state covers them, and the path that had them is lost";
+            let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(first);
+            finding.last_frame = Some(last);
+            report.findings.push(finding);
+        }
         let signed = !report.findings.iter().any(|finding| is_unsigned(finding.kind));
         let mut exported = Exported {
             entries: 0,
@@ -64,7 +77,8 @@ impl Export {
         let keys = given.group_keys.clone();
         let keys = keys.map(|keys| own_keys::in_ruins(keys, &examined.snapshot)).transpose()?;
         let keys = keys.as_deref();
-        let followed = keys.map(GroupKeys::erased_up_to).transpose()?.map_or(0, |followed| followed.frames);
+        let followed =
+            keys.map(|keys| own_keys::followed(keys, &examined.snapshot)).transpose()?.unwrap_or(0);
         let erasures = Erasures::of_ruins(examined.erased.clone(), followed);
         exported.unread_events = examined.erased.unread;
         let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;

@@ -141,7 +141,14 @@ impl Scan<'_> {
     /// Where a frame is that is not soundly where it should be.
     pub(super) fn place(&mut self, frame: u64, settled: Option<&Encoded>) -> Result<Position> {
         let found = self.find_sound(frame)?;
-        let (Some(open), Some(found)) = (&self.open, found) else { return Ok(Position::Here) };
+        let Some(open) = &self.open else { return Ok(Position::Here) };
+        let Some(found) = found else {
+            // It may lie whole on a path that is not there, and what is here be left over by a crash: the event that says so lies there, too.
+            return Ok(match self.not_there.is_empty() {
+                true => Position::Here,
+                false => Position::Gone(open.cursor.length),
+            });
+        };
         if found.commitment.frame == frame {
             let same = settled.is_none_or(|settled| *settled == found.encoded || self.is_in_tree(&found));
             return Ok(if same { Position::Moved(Box::new(found)) } else { Position::Here });

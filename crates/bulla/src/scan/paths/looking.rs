@@ -4,6 +4,7 @@ use super::{LogPaths, OnePath, State, configuration, is_same_place, order};
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::{config, files, segment};
 use crate::keys::paths::{self as known, Fate, KnownPath};
+use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, PathStanding, PathState, Paths, Result, Store};
@@ -69,6 +70,8 @@ impl LogPaths {
         let bare = bare.collect::<Vec<_>>();
         // Whoever is at work has left a path meanwhile, or come back to it.
         let remembered = self.keys.as_ref().and_then(|keys| known::load(&**keys).ok());
+        // It is written before any checkpoint over as many frames is.
+        let sealed = self.keys.as_ref().and_then(|keys| SealState::load(&**keys).ok());
         let mut state = self.change();
         let State { paths, known, .. } = &mut *state;
         if let Some(remembered) = remembered {
@@ -95,6 +98,8 @@ impl LogPaths {
         state.current = furthest;
         state.published = state.paths[furthest].note.clone();
         state.paths[furthest].used = true;
+        let covered = state.paths[furthest].head.map_or(0, |head| head.size);
+        state.outdated = sealed.is_some_and(|sealed| sealed.chain.next_frame() < covered);
         if let Some((_, text)) = configuration(&*state.paths[furthest].store) {
             state.config = text;
         }
@@ -103,20 +108,18 @@ impl LogPaths {
     /// All paths that are named, and those that are lost, each with how it stands.
     pub(super) fn standings(&self) -> Vec<PathState> {
         let state = self.state();
-        let fate = |id: Option<PathId>| {
-            state.known.iter().find(|known| Some(known.id) == id).map(|known| known.fate)
-        };
         // Where one is missing that was not left, the log may have come further there.
-        let is_known =
-            state.paths.iter().all(|path| path.absent.is_none() || fate(path.id) == Some(Fate::Left));
+        let is_known = state.paths.iter().all(|path| path.absent.is_none() || state.is_left(path));
         let named = state.paths.iter().enumerate().map(|(index, path)| PathState {
             place: path.store.describe(""),
             id: path.id.map(|id| id.to_string()),
-            standing: match fate(path.id) {
-                _ if index == state.current && is_known => PathStanding::InUse,
-                Some(Fate::Left) => PathStanding::Left,
-                // Named, it is none that is lost.
-                Some(Fate::Kept | Fate::Spare | Fate::Lost) | None => PathStanding::Kept,
+            // Named, it is none that is lost.
+            standing: if index == state.current && is_known {
+                PathStanding::InUse
+            } else if state.is_left(path) {
+                PathStanding::Left
+            } else {
+                PathStanding::Kept
             },
             missing: path.absent.as_ref().map(ToString::to_string),
         });
@@ -142,16 +145,8 @@ impl LogPaths {
         others.filter(|(_, path)| fails(path)).count()
     }
 
-    /// Whether the key directory notes a path as lost, and it is none of those that are there.
-    pub(super) fn has_lost_one_for_good(&self) -> bool {
-        let state = self.state();
-        let is_there =
-            |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
-        state.known.iter().any(|known| known.fate == Fate::Lost && !is_there(known.id))
-    }
-
     /// Whether each path is there now, and lists the segments that it has.
-    pub(super) fn are_all_there(&self) -> bool {
+    pub(super) fn lists_all(&self) -> bool {
         let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
         let is_there = |(index, store): (usize, &Arc<dyn Store>)| {
             let lists = match store.list(files::DIRECTORIES[0]) {
@@ -196,7 +191,7 @@ impl LogPaths {
         }
         self.require_told_apart()?;
         let missing = self.missing().into_iter().find(|missing| !missing.left);
-        missing.map_or(Ok(()), |missing| {
+        missing.map_or_else(|| self.require_newest(), |missing| {
             Err(Error::unavailable(format!(
                 "{} is a path of the log, and is missing: {}. It may hold what the others have not, so nothing is told of a part: mount \
                  it, or name with --also where it is now; `bulla verify` tells what the others have, and `bulla export --salvage` \

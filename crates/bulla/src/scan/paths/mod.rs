@@ -75,6 +75,8 @@ struct State {
     recovered: bool,
     /// What the key directory remembers.
     known: Vec<KnownPath>,
+    /// Whether that is of a time before the newest checkpoint: what was left then may be in use since.
+    outdated: bool,
     switches: Vec<Switch>,
     /// The path that took what is written last, and the switch to the one that does now, as long as nothing was committed there.
     pending: Option<(usize, Switch)>,
@@ -89,6 +91,14 @@ struct State {
     next: Option<(u64, Files)>,
     /// What witnesses have cosigned, of a log that is written: `checkpoint.witnessed` and their own files, by their names.
     cosigned: BTreeMap<String, Vec<u8>>,
+}
+
+impl State {
+    /// Whether the writer has left a path, so that it holds nothing newer than the others.
+    fn is_left(&self, path: &OnePath) -> bool {
+        let is_left = |known: &KnownPath| Some(known.id) == path.id && known.fate == Fate::Left;
+        !self.outdated && self.known.iter().any(is_left)
+    }
 }
 
 /// A path of the log.
@@ -197,6 +207,7 @@ pub fn join_paths(
         writing: false,
         recovered: false,
         known,
+        outdated: false,
         switches: Vec::new(),
         pending: None,
         waiting: false,
@@ -283,8 +294,16 @@ pub(crate) fn open_path(place: &Path, environment: &Environment) -> Arc<dyn Stor
 
 /// The paths of a log that are missing or lost, for whoever says that frames are missing: they may lie there. Empty where there are none.
 pub(crate) fn not_there(store: &dyn Store) -> String {
-    let told = |PathState { place, standing, missing, .. }: PathState| match (standing, missing) {
+    let told = |(index, PathState { place, standing, missing, .. }): (usize, PathState)| match (
+        standing, missing,
+    ) {
         (PathStanding::Lost, _) => Some(format!("{place}, a path of the log, is lost")),
+        // It is named by no setting.
+        (PathStanding::Left, Some(why)) if index == 0 => Some(format!(
+            "{place}, a path of the log that was left, is missing: {why}. Mount it; where it is lost for good, go on under the name of \
+                 another path (`bulla config PATH --keys KEYS set backup_paths PATHS` with the others, `unset backup_paths` where there is \
+                 none), and what lay there alone is passed over"
+        )),
         (PathStanding::Left, Some(why)) => Some(format!(
             "{place}, a path of the log that was left, is missing: {why}. Mount it; where it is lost for good, leave it out of \
                  `backup_paths` (`bulla config DIR set backup_paths PATHS`), and what lay there alone is passed over"
@@ -293,7 +312,7 @@ pub(crate) fn not_there(store: &dyn Store) -> String {
         (_, None) => None,
     };
     let states = store.paths().map_or_else(Vec::new, Paths::states);
-    states.into_iter().filter_map(told).collect::<Vec<_>>().join("; ")
+    states.into_iter().enumerate().filter_map(told).collect::<Vec<_>>().join("; ")
 }
 
 fn configuration(store: &dyn Store) -> Option<(LogConfig, Vec<u8>)> {

@@ -2,24 +2,26 @@
 //!
 //! Invariant: nothing is said to be missing that could not be looked at, so that nobody lets go of a path that is well.
 
-use super::{LogPaths, OnePath};
+use super::{LogPaths, OnePath, State};
 use crate::format::path::NoPath;
-use crate::keys::paths::Fate;
 use crate::keys::seal_state::SealState;
+use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, MissingPath, Paths, Result, Store};
+use std::ops::Range;
+use std::sync::Arc;
 
 impl LogPaths {
     /// That each of the paths that are `meant` could be looked at.
     ///
     /// # Errors
     /// `Unavailable`, naming the first of which nobody can tell what it has, or whether it is there.
-    pub(super) fn require_looked_at(&self, meant: impl Fn(&OnePath) -> bool) -> Result<()> {
+    pub(super) fn require_looked_at(&self, meant: impl Fn(&State, &OnePath) -> bool) -> Result<()> {
         let state = self.state();
         let unclear = |path: &OnePath| match &path.absent {
-            Some(NoPath::Unclear(why)) if meant(path) => Some(Error::unavailable(format!(
+            Some(NoPath::Unclear(why)) if meant(&state, path) => Some(Error::unavailable(format!(
                 "{}, a path of the log, cannot be looked at: {why}",
                 path.store.describe("")
             ))),
@@ -33,10 +35,7 @@ impl LogPaths {
     /// # Errors
     /// `Unavailable`, naming the first that is not.
     pub(super) fn require_there(&self) -> Result<()> {
-        let known = self.state().known.clone();
-        let is_left =
-            |path: &OnePath| known.iter().any(|known| Some(known.id) == path.id && known.fate == Fate::Left);
-        self.require_looked_at(|path| !is_left(path))?;
+        self.require_looked_at(|state, path| !state.is_left(path))?;
         let missing = self.missing().into_iter().find(|missing| !missing.left);
         let Some(MissingPath { place, reason, .. }) = missing else { return Ok(()) };
         let signed = self.published_frames().unwrap_or(0);
@@ -64,15 +63,38 @@ impl LogPaths {
         )))
     }
 
+    /// The frames that the seal state speaks of and no path that is there has, where one is lost.
+    pub(super) fn find_signed_and_lost(&self) -> Option<Range<u64>> {
+        let keys = self.keys.as_ref().filter(|_| self.has_lost_one())?;
+        let signed = self.published_frames().unwrap_or(0);
+        let covered = signed_elsewhere(self, &**keys, signed)?;
+        // A writer that is at work has published them meanwhile, and the tree is that of more.
+        let head = |(store, _): (Arc<dyn Store>, bool)| self.head(&read_note(&*store).ok()??);
+        let newest = self.readable().into_iter().filter_map(head).map(|head| head.size).max();
+        (newest.unwrap_or(0) < covered).then_some(signed..covered)
+    }
+
+    /// That no path is lost which had the newest of what was signed.
+    ///
+    /// # Errors
+    /// `Tampered`, with the frames that it had.
+    pub(super) fn require_newest(&self) -> Result<()> {
+        self.find_signed_and_lost().map_or(Ok(()), |lost| {
+            Err(Error::tampered(format!(
+                "{} of the log's frames, from {} on, are lost with a path of the log that was in use: its seal state covers {}, and no path \
+                 that is left has their tree. Nothing is told of a part: bring that path; `bulla verify` tells what the others \
+                 have, and `bulla export --salvage` gives it out",
+                lost.end - lost.start, lost.start, lost.end
+            )))
+        })
+    }
+
     /// Says which paths are missing that the log goes on without.
     pub(super) fn tell_left_ones_that_are_missing(&self) {
         let missing = {
             let state = self.state();
-            let is_left = |path: &OnePath| {
-                state.known.iter().any(|known| Some(known.id) == path.id && known.fate == Fate::Left)
-            };
             let of = |(index, path): (usize, &OnePath)| {
-                let what = match path.absent.as_ref().filter(|_| is_left(path))? {
+                let what = match path.absent.as_ref().filter(|_| state.is_left(path))? {
                     NoPath::Other(why) => format!("is missing: {why}"),
                     NoPath::Unclear(why) => format!("cannot be looked at: {why}"),
                 };

@@ -3,7 +3,6 @@
 use super::twins::{is_not_there, name_of};
 use super::{LogPaths, OnePath, State};
 use crate::format::{config, files};
-use crate::keys::paths::{Fate, KnownPath};
 use bulla_store::{FileSystem, Item, Lock, Paths, Store, StoreFile};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -125,10 +124,12 @@ impl Store for LogPaths {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let current = self.in_use();
+        // Once it is renamed the path may give nothing back any more.
+        let read = || bulla_store::read_small(&*current, from, config::LIMIT);
+        let text = (to == config::FILE).then(read).transpose();
+        let text = text.map_err(|error| io::Error::other(error.to_string()))?;
         current.rename(from, to)?;
-        if to == config::FILE
-            && let Ok(text) = config::read(&*current)
-        {
+        if let Some(text) = text {
             self.change().config = text;
         }
         self.keep_cosigned(&*current, to);
@@ -182,10 +183,8 @@ impl Store for LogPaths {
     fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
         let paths = {
             let state = self.state();
-            let is_left =
-                |known: &KnownPath, path: &OnePath| Some(known.id) == path.id && known.fate == Fate::Left;
             let of = |(index, path): (usize, &OnePath)| {
-                let left = index != state.current && state.known.iter().any(|known| is_left(known, path));
+                let left = index != state.current && state.is_left(path);
                 (index, path.store.clone(), path.absent.is_some(), left)
             };
             state.paths.iter().enumerate().map(of).collect::<Vec<_>>()

@@ -7,12 +7,14 @@ use super::{Files, LogPaths, OnePath, State};
 use crate::format::path::PathId;
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, Fate, KnownPath};
+use crate::keys::unfollowed;
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Lock, MissingPath, PathState, Paths, Result, Store, Switch};
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 /// A path that takes what is written from now on.
@@ -129,7 +131,7 @@ impl LogPaths {
 
     /// Gives a path the log's configuration, where it has another one, and the directories of a log.
     fn prepare(&self, store: &dyn Store) -> std::io::Result<()> {
-        let text = config::read(self).unwrap_or_else(|_| self.state().config.clone());
+        let text = self.config_text();
         if config::read(store).is_ok_and(|found| found == text) {
             return Ok(());
         }
@@ -137,6 +139,15 @@ impl LogPaths {
             store.create_directory(directory)?;
         }
         bulla_store::replace(store, config::FILE, &text)
+    }
+
+    /// The configuration: with settings that somebody has edited meanwhile, where the path in use gives them back. What another path has may be
+    /// older.
+    fn config_text(&self) -> Vec<u8> {
+        let known = self.state().config.clone();
+        let digest = |text: &[u8]| config::parse(text).ok().map(|(config, _)| config.digest);
+        let edited = config::read(&*self.in_use()).ok().filter(|text| digest(text) == digest(&known));
+        edited.unwrap_or(known)
     }
 
     /// Changes what the key directory remembers, durably.
@@ -312,7 +323,7 @@ impl Paths for LogPaths {
             if state.turn != turn {
                 return false;
             }
-            state.published = Some(checkpoint.to_owned());
+            (state.published, state.outdated) = (Some(checkpoint.to_owned()), false);
             if let Some((_, edge)) =
                 state.next.take_if(|(frames, _)| Some(*frames) == head.map(|head| head.size))
             {
@@ -361,12 +372,19 @@ impl Paths for LogPaths {
         let state = self.state();
         let is_there =
             |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
-        // With one that was never used nothing is gone.
-        state.known.iter().any(|known| known.fate != Fate::Spare && !is_there(known.id))
+        state.known.iter().any(|known| known.fate == Fate::Lost && !is_there(known.id))
     }
 
-    fn has_let_go_of_one(&self) -> bool {
-        self.has_lost_one_for_good() && self.are_all_there()
+    fn signed_and_lost(&self) -> Option<Range<u64>> {
+        self.find_signed_and_lost()
+    }
+
+    fn first_unfollowed(&self) -> Result<Option<u64>> {
+        self.keys.as_ref().map_or(Ok(None), |keys| unfollowed::load(&**keys))
+    }
+
+    fn are_all_there(&self) -> bool {
+        self.lists_all()
     }
 
     fn has_published(&self) -> bool {
@@ -396,13 +414,11 @@ impl Paths for LogPaths {
         let state = self.state();
         let missing = state.paths.iter().filter_map(|path| {
             let reason = path.absent.as_ref()?.to_string();
-            let is_left = |known: &KnownPath| Some(known.id) == path.id && known.fate == Fate::Left;
-            let left = state.known.iter().any(is_left);
             Some(MissingPath {
                 place: path.store.describe(""),
                 id: path.id.map(|id| id.to_string()),
                 reason,
-                left,
+                left: state.is_left(path),
             })
         });
         missing.collect()
@@ -438,7 +454,7 @@ impl Paths for LogPaths {
     fn require_clear(&self) -> Result<()> {
         match self.state().writing {
             true => Ok(()),
-            false => self.require_looked_at(|_| true),
+            false => self.require_looked_at(|_, _| true),
         }
     }
 

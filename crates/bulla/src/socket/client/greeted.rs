@@ -23,9 +23,9 @@ pub(super) struct Greeted {
 impl Greeted {
     pub(super) fn connect(path: &Path) -> Result<Self> {
         let failed = |error| Error::io(format!("connecting to {}", path.display()), error);
-        let link = Link::new(listener::connect(path)?, None);
-        let mut messages = Messages::new(LONGEST);
         let deadline = Instant::now() + PATIENCE;
+        let link = Link::to_listener(listener::connect(path, deadline)?);
+        let mut messages = Messages::new(LONGEST);
         while !messages.is_next_here() {
             if !messages.fill(&link, Some(deadline)).map_err(failed)? {
                 return Err(failed(io::ErrorKind::UnexpectedEof.into()));

@@ -100,16 +100,24 @@ impl Shared {
             let left = lingers.map(|until| until.saturating_duration_since(Instant::now()));
             let timeout = left.and_then(|left| Timespec::try_from(left).ok());
             let mut polled =
-                [PollFd::new(self.link.socket(), PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
+                vec![PollFd::new(self.link.socket(), PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
+            polled.extend(self.link.listener().map(|listener| PollFd::new(listener, PollFlags::IN)));
             // Where polling fails, reading fails after it.
             let _ = poll(&mut polled, timeout.as_ref());
-            let (readable, woken) = (!polled[0].revents().is_empty(), !polled[1].revents().is_empty());
+            let is_ready = |at: usize| polled.get(at).is_some_and(|polled| !polled.revents().is_empty());
+            let (readable, woken, gone) = (is_ready(0), is_ready(1), is_ready(2));
             if woken {
                 let _ = rustix::io::read(&self.wake, &mut [0; 8]);
                 lingers = lingers.or_else(|| Some(Instant::now() + LINGER));
             }
             if readable && let Err(error) = self.read(&mut messages) {
                 break error;
+            }
+            if gone
+                && !readable
+                && let Err(error) = self.link.check_listener()
+            {
+                break Some(error);
             }
             if lingers.is_some_and(|until| until <= Instant::now()) {
                 // Whoever has it locked may wait for what only this thread reads; what is left then, or cannot be sent now, waits for the next time.

@@ -3,15 +3,9 @@
 use super::{Committer, Segment};
 use crate::format::segment;
 use bulla_store::{Paths, Result, Store};
-use std::sync::Arc;
 
 /// Why a segment is given up that nothing is wrong with.
 pub(super) const TAKEN_OVER: &str = "another path took over";
-
-/// The path that takes what is written, by itself, and its turn.
-pub(super) fn current(store: &Arc<dyn Store>) -> (u64, Arc<dyn Store>) {
-    store.paths().map_or_else(|| (0, store.clone()), Paths::current)
-}
 
 /// The turn of the path that takes what is written.
 pub(super) fn turn_of(store: &dyn Store) -> u64 {

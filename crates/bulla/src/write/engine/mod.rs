@@ -286,10 +286,13 @@ impl Engine {
             Ok(differences) => {
                 engine.hold_differences = settled.differences;
                 engine.hold_differences.extend(differences);
-                // What keeps that from being known is told to whoever reads.
                 if are_lost(&*engine.log) {
-                    let lost = Snapshot::of(engine.log.clone()).and_then(Manifest::lost_of);
-                    engine.lost = lost.unwrap_or_default();
+                    match Snapshot::of(engine.log.clone()).and_then(Manifest::lost_of) {
+                        Ok(lost) => engine.lost = lost,
+                        Err(error) => engine.tell_of_paths(&format!(
+                            "a path of the log is lost, and which frames with it cannot be told: {error}"
+                        )),
+                    }
                 }
                 // Who opens a log has nobody yet to close it.
                 if engine.tuning.on_failure.goes_on() {

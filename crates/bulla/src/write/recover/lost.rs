@@ -1,24 +1,16 @@
 //! A log of which a path is lost for good: what lay there alone is gone, and it is gone on from what is signed.
 
-use crate::format::files;
 use crate::keys::seal_state::SealState;
+use crate::scan::lost::are_lost;
 use crate::write::tree_files;
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_store::Store;
-
-/// Whether a path of the log is lost, with whatever lay there alone. One that is opened by the name of a backup path has lost its first.
-pub(super) fn has_lost_path(log: &dyn Store) -> bool {
-    match log.paths() {
-        Some(paths) => paths.has_lost_one(),
-        None => log.open(files::PATH).is_ok(),
-    }
-}
 
 /// The checkpoint that the seal state speaks of, of a log that has lost a path: its tree was written, and signing it was cut short. What
 /// lies between is gone with the path, and the tree tells of it. The next checkpoint signs it.
 pub(super) fn furthest_signed(log: &dyn Store, checkpoint: Checkpoint, state: &SealState) -> Checkpoint {
     let size = state.chain.next_frame();
-    if size <= checkpoint.size || !has_lost_path(log) {
+    if size <= checkpoint.size || !are_lost(log) {
         return checkpoint;
     }
     let later = Checkpoint { size, root: state.root, ..checkpoint.clone() };

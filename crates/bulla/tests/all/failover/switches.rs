@@ -3,9 +3,9 @@
 
 use super::world::World;
 use crate::helpers::one_in;
-use bulla::ErrorKind;
 use bulla::environment::{Clock, Interrupt, SystemClock};
 use bulla::store::Store;
+use bulla::{Configure, ErrorKind};
 use bulla_testkit::fault::Fault;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -237,4 +237,39 @@ fn a_change_of_the_configuration_during_which_a_path_fails_is_no_violation() {
         }
     }
     println!("swept: a change on several paths, {} points", last - first);
+}
+
+/// The path that fails gives nothing of it back, and the one that takes over has an older one, of before it was left.
+#[test]
+fn the_path_that_takes_over_has_the_configuration_that_was_changed_on_the_one_that_fails() {
+    for changed_live in [false, true] {
+        let world = World::new(&["/backup"]);
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 0..4);
+        world.machine.fail_below("audit", Fault::NoSpace);
+        world.append_stepped(&log, 4..8);
+        log.close().unwrap();
+        world.machine.heal();
+        if !changed_live {
+            world.set("log.heartbeat", "1m");
+        }
+        let log = world.open_stepped().unwrap();
+        if changed_live {
+            let configure = Configure::default().set("log.heartbeat", "1m").unwrap();
+            log.configure(&configure).unwrap();
+        }
+        world.append_stepped(&log, 8..12);
+        let changed = world.machine.read("backup/bulla.toml").unwrap();
+        assert!(world.machine.remove_file("backup/bulla.toml"));
+        world.machine.fail_below("backup", Fault::WriteFails);
+        world.append_stepped(&log, 12..16);
+        log.close().unwrap();
+        assert!(world.machine.read("audit/bulla.toml").unwrap() == changed, "live: {changed_live}");
+        world.machine.heal();
+        world.machine.overwrite("backup/bulla.toml", &changed);
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 16..20);
+        log.close().unwrap();
+        world.check(20);
+    }
 }

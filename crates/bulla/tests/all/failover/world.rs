@@ -5,9 +5,12 @@ use crate::simulate::{KeyStore, copied, place};
 use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
-use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths};
+use bulla::{
+    Configure, Entry, Export, Finding, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths,
+};
 use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::Faults;
+use bulla_vault::{Access, Settings, Vault};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -317,14 +320,28 @@ impl World {
 
     /// What can be read of a damaged log.
     pub(super) fn salvaged(&self) -> BTreeSet<u64> {
+        self.salvaged_with_findings().0
+    }
+
+    /// The same, and what is wrong with it.
+    pub(super) fn salvaged_with_findings(&self) -> (BTreeSet<u64>, Vec<Finding>) {
         let mut out = Vec::new();
         let export = Export::open_store(self.log()).unwrap().identity(Arc::new(OpenWrap)).salvage(true);
-        export.run(&mut out).unwrap();
+        let exported = export.run(&mut out).unwrap();
         let number = |line: &str| -> Option<u64> {
             let line = serde_json::from_str::<serde_json::Value>(line).ok()?;
             line.get("location")?.as_str()?.parse().ok()
         };
-        String::from_utf8(out).unwrap().lines().filter_map(number).collect()
+        (String::from_utf8(out).unwrap().lines().filter_map(number).collect(), exported.findings)
+    }
+
+    /// Reads all entries with the keys of the vault.
+    pub(super) fn read_with_keys(&self) -> bulla::Result<()> {
+        let (log, place) = (self.log(), self.vault.as_ref().unwrap().path());
+        let id = bulla::info_of(log.clone()).unwrap().id;
+        let vault = Vault::open(place, id, Access::Read, &Settings::default()).unwrap();
+        let reader = Reader::open_store(log)?.identity(Arc::new(OpenWrap)).group_keys(Arc::new(vault));
+        reader.for_each(&Query::new(), |_, _| Ok(())).map(drop)
     }
 
     /// Exports all of it to nowhere.

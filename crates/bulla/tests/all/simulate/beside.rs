@@ -28,6 +28,8 @@ pub(super) struct Beside {
     pub(super) failing: Vec<&'static str>,
     /// A path that was taken away.
     pub(super) detached: Option<Detached>,
+    /// A path that is lost for good, and its id.
+    pub(super) lost: Option<(&'static str, String)>,
     /// What was told of paths before this session.
     pub(super) told: usize,
     pub(super) mirror: Option<Mirrored>,
@@ -48,7 +50,7 @@ impl Beside {
         let witnesses = (0..count).map(|index| Cosigner::begin(index, &mut rng, &clock));
         let witnesses = witnesses.collect::<Outcome<_>>()?;
         let paths = if has_paths { more } else { &["audit"] };
-        Ok(Beside { rng, paths, failing: Vec::new(), detached: None, told: 0, mirror, witnesses })
+        Ok(Beside { rng, paths, failing: Vec::new(), detached: None, lost: None, told: 0, mirror, witnesses })
     }
 }
 

@@ -74,6 +74,24 @@ pub(super) struct Session {
     pub(super) answers: Vec<Answered>,
 }
 
+impl Session {
+    /// One in which nothing has failed.
+    pub(super) fn new(log: Log, number: u64) -> Self {
+        Session {
+            log,
+            number,
+            producers: Vec::new(),
+            receipts: Vec::new(),
+            troubled: false,
+            failed: false,
+            source: None,
+            asking: None,
+            questions: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+}
+
 /// A receipt that a producer gave.
 pub(super) struct Given {
     pub(super) receipt: Receipt,
@@ -186,18 +204,8 @@ impl Life {
             "of a log that was closed is left {:?}",
             log.recovery()
         );
-        let mut session = Session {
-            log,
-            number: self.sessions,
-            producers: Vec::new(),
-            receipts: Vec::new(),
-            troubled,
-            failed: false,
-            source: None,
-            asking: None,
-            questions: Vec::new(),
-            answers: Vec::new(),
-        };
+        let mut session = Session::new(log, self.sessions);
+        session.troubled = troubled;
         self.note_switches()?;
         // What it lacks it may be asked for.
         session.troubled |= self.beside.detached.is_some();
@@ -422,6 +430,7 @@ impl Life {
         self.finish_mirror()?;
         let cut = self.rng.next();
         self.host = self.host.crashed(Some(cut));
-        self.examine(Covers::Everything, false).map(|_| ())
+        let observed = self.examine(Covers::Everything, false)?;
+        if self.beside.paths.len() > 1 { self.lose_path(&observed) } else { Ok(()) }
     }
 }

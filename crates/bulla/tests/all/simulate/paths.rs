@@ -108,10 +108,19 @@ impl Life {
     /// Whether the key directory says that the writer has left the path that is missing.
     pub(super) fn has_left_detached(&self) -> bool {
         let Some(Detached { path, .. }) = &self.beside.detached else { return false };
+        self.known_paths().get(*path).is_some_and(|fate| fate == "left")
+    }
+
+    /// What became of each path, by the key directory: the fate that it notes, by the place.
+    pub(super) fn known_paths(&self) -> BTreeMap<String, String> {
         let known = self.host.machine.read("audit.keys/paths").unwrap_or_default();
         let known = String::from_utf8_lossy(&known).into_owned();
-        let mut lines = known.lines().map(|line| line.splitn(3, ' ').skip(1).collect::<Vec<_>>());
-        lines.any(|line| line == ["left", *path])
+        let fate = |line: &str| {
+            let mut words = line.splitn(3, ' ').skip(1);
+            let (fate, place) = (words.next()?.to_owned(), words.next()?.to_owned());
+            Some((place, fate))
+        };
+        known.lines().filter_map(fate).collect()
     }
 
     /// Takes a path away, or puts it back.
@@ -149,7 +158,7 @@ impl Life {
         self.say("a path is back", path);
     }
 
-    fn files_below(&self, path: &str) -> BTreeMap<String, Vec<u8>> {
+    pub(super) fn files_below(&self, path: &str) -> BTreeMap<String, Vec<u8>> {
         let machine = &self.host.machine;
         let below = |file: String| Some((file.strip_prefix(path)?.strip_prefix('/')?.to_owned(), file));
         let below = machine.files().into_iter().filter_map(below);
@@ -157,7 +166,7 @@ impl Life {
     }
 
     /// Takes all that lies on a path away; what it was mounted at stays.
-    fn clear(&self, path: &str) {
+    pub(super) fn clear(&self, path: &str) {
         for name in self.files_below(path).into_keys() {
             self.host.machine.remove_file(&format!("{path}/{name}"));
         }
@@ -254,12 +263,20 @@ impl Life {
     fn places(&self) -> Outcome<BTreeMap<String, String>> {
         let mut places = BTreeMap::from([(self.whose.id.to_string(), "audit".to_owned())]);
         for path in self.beside.paths.iter().skip(1) {
-            let text = self.host.read(&format!("{path}/path"))?;
-            let text = String::from_utf8_lossy(&text).into_owned();
-            let id = text.lines().nth(2).ok_or("a path has no id")?;
-            places.insert(id.to_owned(), (*path).to_owned());
+            let id = match &self.beside.lost {
+                Some((lost, id)) if lost == path => id.clone(),
+                _ => self.id_of_path(path)?,
+            };
+            places.insert(id, (*path).to_owned());
         }
         Ok(places)
+    }
+
+    /// The id of a backup path.
+    pub(super) fn id_of_path(&self, path: &str) -> Outcome<String> {
+        let text = self.host.read(&format!("{path}/path"))?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Ok(text.lines().nth(2).ok_or("a path has no id")?.to_owned())
     }
 
     /// Of a log that was opened and closed where nothing failed: each path has all full tiles.

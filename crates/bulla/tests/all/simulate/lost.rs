@@ -1,0 +1,155 @@
+//! The end of some lives: a path that the writer had left is lost for good, and the log goes on without it.
+//!
+//! - Nothing is lost that did not lie there; that it is lost is said, to the frame, and every entry of other frames is given out, once.
+//! - The log opens, takes entries, erases and holds, and verification misses those frames and finds nothing else.
+
+use super::entries::Id;
+use super::life::{Life, Session};
+use super::observed::{Covers, Observed};
+use super::outcome::{Outcome, must, sound};
+use crate::crash::world::OpenWrap;
+use bulla::{Configure, Entry, Export, Finding, FindingKind, Severity, Verify};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl Life {
+    /// Loses a path of a log of which all was observed, if there is one that the log goes on without.
+    pub(super) fn lose_path(&mut self, observed: &Observed) -> Outcome {
+        let known = self.known_paths();
+        let can_go = |path: &&&str| {
+            let fate = known.get(**path).map(String::as_str);
+            **path != "audit" && matches!(fate, Some("left" | "spare"))
+        };
+        let paths = self.beside.paths.iter().filter(can_go).copied().collect::<Vec<_>>();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let path = *self.beside.rng.one(&paths);
+        let there = self.frames_on(path, observed.size)?;
+        self.say("a path is lost for good", (path, &there));
+        self.beside.lost = Some((path, self.id_of_path(path)?));
+        self.clear(path);
+        let rest = self.beside.paths[1..].iter().filter(|rest| **rest != path);
+        let rest = rest.map(|path| format!("/{path}")).collect::<Vec<_>>().join(",");
+        let environment = self.host.environment(self.beside.rng.next(), &self.model.recorder);
+        let configure = Configure::default().set("backup_paths", &rest);
+        let set = configure.and_then(|set| set.apply_in(self.host.log(), self.host.keys(), &environment));
+        sound("leaving out a path that is lost", set)?;
+
+        let lost = sound("which frames are lost", bulla::lost_frames_of(self.host.joined()?))?;
+        let lost = lost.frames.into_iter().flatten().collect::<BTreeSet<_>>();
+        // Of some that were written again there the first copy, on the path before, is whole.
+        must!(lost.is_subset(&there), "{path} had {there:?}, and {lost:?} are said to be lost");
+        self.say("frames are lost", &lost);
+        self.go_on_without(path, &lost, observed)
+    }
+
+    /// Appends, erases and holds in a log that has lost a path, and looks at all that is left.
+    fn go_on_without(&mut self, path: &str, lost: &BTreeSet<u64>, observed: &Observed) -> Outcome {
+        self.sessions += 1;
+        let mut session = Session::new(sound("opening without it", self.try_to_open())?, self.sessions);
+        self.model.opened(self.sessions);
+        // Of holds and erasures that frames which are lost told of it may be asked.
+        session.troubled = !lost.is_empty();
+        for _ in 0..3 {
+            self.append(&mut session)?;
+        }
+        self.erase(&mut session)?;
+        self.hold(&mut session)?;
+        self.append(&mut session)?;
+        must!(self.flush(&mut session)? && !session.failed, "without {path} the log takes nothing");
+        let appended = self.model.appended(self.sessions);
+        drop(session.producers);
+        sound("closing without it", session.log.close())?;
+        if lost.is_empty() {
+            return self.examine(Covers::Everything, false).map(|_| ());
+        }
+        let there = observed.entries.iter().filter(|seen| !lost.contains(&seen.frame));
+        let expected = there.map(|seen| (seen.id.producer, seen.id.index)).collect::<BTreeSet<_>>();
+        let (old, new) = self.salvaged()?.into_iter().partition::<Vec<_>, _>(|id| {
+            self.model.producers.get(&id.producer).is_some_and(|promise| promise.session < self.sessions)
+        });
+        let found = old.iter().map(|id| (id.producer, id.index)).collect::<BTreeSet<_>>();
+        must!(found.len() == old.len(), "an entry is given out twice");
+        must!(
+            found == expected,
+            "without {path}, which alone had {lost:?}, these are missing: {:?}, and these too many: {:?}",
+            expected.difference(&found).collect::<Vec<_>>(),
+            found.difference(&expected).collect::<Vec<_>>()
+        );
+        must!(
+            new.len() as u64 == appended,
+            "{appended} were appended without {path}, {} are there",
+            new.len()
+        );
+        self.verify_loss(path, lost)
+    }
+
+    /// The entries that can be read of a log that lacks frames.
+    fn salvaged(&self) -> Outcome<Vec<Id>> {
+        let export = sound("salvaging", Export::open_store(self.host.joined()?))?;
+        let export = export.key(self.whose.key.clone()).identity(Arc::new(OpenWrap)).salvage(true);
+        let export = match self.host.vault(self.whose.id)? {
+            Some(vault) => export.group_keys(Arc::new(vault)),
+            None => export,
+        };
+        let mut out = Vec::new();
+        sound("salvaging", export.run(&mut out))?;
+        let text = String::from_utf8(out).map_err(|error| error.to_string())?;
+        let id = |line: &str| {
+            let line = serde_json::from_str::<serde_json::Value>(line).map_err(|error| error.to_string())?;
+            let mut entry = Entry::new("", "");
+            entry.duration = line.get("duration").and_then(serde_json::Value::as_u64);
+            Id::of(&entry)
+        };
+        text.lines().map(id).collect()
+    }
+
+    /// That verification misses these frames, and finds no other violation.
+    fn verify_loss(&self, path: &str, lost: &BTreeSet<u64>) -> Outcome {
+        let verify =
+            Verify::open_store(self.host.joined()?).and_then(|verify| verify.seal_key(&self.whose.seal_key));
+        let verify = sound("opening to verify", verify)?.key(self.whose.key.clone());
+        let verify = verify.identity(Arc::new(OpenWrap)).threads(1).clock(self.host.clock.clone());
+        let verify = match self.host.vault(self.whose.id)? {
+            Some(vault) => verify.group_keys(Arc::new(vault)),
+            None => verify,
+        };
+        let report = sound("verifying without a path that is lost", verify.run())?;
+        let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+        let (missing, others) =
+            violations.partition::<Vec<_>, _>(|finding| finding.kind == FindingKind::FramesMissing);
+        // Of people whose erasure a frame told of that is lost, and of those whose keys a restore lost before.
+        let told = self.model.erasures.iter().filter_map(|erasing| erasing.event.as_ref());
+        let may_lack_keys =
+            !self.model.losses.is_empty() || told.clone().any(|(frame, _)| lost.contains(frame));
+        let is_of_keys = |finding: &Finding| finding.kind == FindingKind::KeyLost && may_lack_keys;
+        let others = others.into_iter().filter(|finding| !is_of_keys(finding)).collect::<Vec<_>>();
+        must!(others.is_empty(), "without {path}: {others:#?}");
+        let missing = missing.iter().filter_map(|finding| Some(finding.frame?..=finding.last_frame?));
+        let missing = missing.flatten().collect::<BTreeSet<_>>();
+        must!(missing == *lost, "{path} alone had {lost:?}, and {missing:?} are missing");
+        Ok(())
+    }
+
+    /// The frames that the log has in segments which lie on this path alone.
+    fn frames_on(&self, path: &str, size: u64) -> Outcome<BTreeSet<u64>> {
+        let mut segments = BTreeMap::<(u64, u64), Vec<&str>>::new();
+        for on in self.beside.paths {
+            for (name, content) in self.files_below(on) {
+                let Some(name) = name.strip_prefix("segments/").filter(|_| !content.is_empty()) else {
+                    continue;
+                };
+                let name = name.strip_suffix(".seg").ok_or_else(|| format!("{on} has {name}"))?;
+                let (first, generation) = name.split_once('-').unwrap_or((name, "0"));
+                let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{name}: {error}"));
+                segments.entry((number(first)?, number(generation)?)).or_default().push(on);
+            }
+        }
+        let is_there_alone = |frame: &u64| {
+            let segment = segments.range(..=(*frame, u64::MAX)).next_back();
+            segment.is_some_and(|(_, paths)| paths == &[path])
+        };
+        Ok((0..size).filter(is_there_alone).collect())
+    }
+}
