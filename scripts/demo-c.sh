@@ -12,8 +12,8 @@ rm -rf "demo-$1" && mkdir "demo-$1"
 make --no-print-directory install PREFIX="$PWD/demo-$1/installed"
 cp "crates/bulla-c/demo/$source" "demo-$1/"
 cd "demo-$1"
-export PKG_CONFIG_PATH=$PWD/installed/lib/pkgconfig LD_LIBRARY_PATH=$PWD/installed/lib
-printf '$ %s %s $(pkg-config --cflags --libs bulla) -o demo && ./demo audit\n' "${compiler[*]}" "$source"
+export PKG_CONFIG_PATH=$PWD/installed/lib/pkgconfig
+printf '$ %s %s $(pkg-config --cflags --libs bulla) -Wl,-rpath,$(pkg-config --variable=libdir bulla) -o demo && ./demo audit\n' "${compiler[*]}" "$source"
 read -ra flags <<< "$(pkg-config --cflags --libs bulla)"
-"${compiler[@]}" "$source" "${flags[@]}" -o demo
+"${compiler[@]}" "$source" "${flags[@]}" "-Wl,-rpath,$(pkg-config --variable=libdir bulla)" -o demo
 ./demo audit

@@ -381,8 +381,8 @@ enum bulla_status bulla_telemetry(struct bulla_log *log,
                                   void *context);
 
 // Closes the log: everything is written, synced and signed, or, of a log that another process has open, acknowledged as durable. Producers
-// that are left can append no more. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child; what it returns tells whether
-// all of it is durable.
+// that are left can append no more. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child, or `BULLA_IN_USE`; what it returns
+// tells whether all of it is durable.
 //
 // In what `bulla_receipt_notify` calls it cannot wait: it returns `BULLA_INVALID`, a thread of the library closes the log, whose errors nobody
 // learns, and the exit of the process (`exit`, the end of `main`) waits until it has.
@@ -425,7 +425,8 @@ enum bulla_status bulla_append_batch(struct bulla_producer *producer,
 enum bulla_status bulla_producer_flush(struct bulla_producer *producer,
                                        struct bulla_receipt **receipt);
 
-// Closes a producer: what it staged is written as what any other did. The handle is gone whatever this returns.
+// Closes a producer: what it staged is written as what any other did. The handle is gone whatever this returns, but `BULLA_IN_USE`, where
+// another thread uses it, or `BULLA_CLOSED` in a forked child: then it is as it was.
 enum bulla_status bulla_producer_close(struct bulla_producer *producer);
 
 // Opens the log in `directory` for reading, with its keys in `keys` (null: the directory's name and `.keys`). A reader gives entries that a
@@ -487,7 +488,8 @@ enum bulla_status bulla_prove(struct bulla_reader *reader,
                               bulla_each_bytes write,
                               void *context);
 
-// Closes a reader. The handle is gone whatever this returns.
+// Closes a reader; what others read by it just now they read to the end. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child,
+// or `BULLA_IN_USE`, which is tried for a moment first: then it is as it was.
 enum bulla_status bulla_reader_close(struct bulla_reader *reader);
 
 // Waits until the entries are durable: synced to the medium, or in durability mode `os` given to the operating system. A reader gives them
@@ -518,7 +520,8 @@ enum bulla_status bulla_receipt_notify(struct bulla_receipt *receipt,
                                        bulla_told told,
                                        void *context);
 
-// Frees a receipt. What it is about becomes durable all the same.
+// Frees a receipt, also while others wait for it. What it is about becomes durable all the same. The handle is gone whatever this returns, but
+// `BULLA_CLOSED` in a forked child, or `BULLA_IN_USE`, which is tried for a moment first: then it is as it was.
 enum bulla_status bulla_receipt_free(struct bulla_receipt *receipt);
 
 // What a call was refused or failed for that returned something else than `BULLA_OK`, the last of this thread: UTF-8, which is valid

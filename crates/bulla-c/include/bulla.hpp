@@ -8,6 +8,7 @@
 #include "bulla.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -19,6 +20,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -63,16 +65,16 @@ std::uint64_t not_negative(Duration time, const char *name) {
 
 inline const char *text_or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
-// A handle that closes itself. What closing it fails for is lost then: call close().
+// A handle that closes itself. What closing it fails for is lost then: call close(), which one thread may do while others use it.
 template <typename Handle, bulla_status (*Close)(Handle *)>
 class owned {
  public:
   explicit owned(Handle *handle = nullptr) noexcept : handle_(handle) {}
-  owned(owned &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  owned(owned &&other) noexcept : handle_(other.handle_.exchange(nullptr)) {}
   owned &operator=(owned &&other) noexcept {
     if (this != &other) {
       discard();
-      handle_ = std::exchange(other.handle_, nullptr);
+      handle_ = other.handle_.exchange(nullptr);
     }
     return *this;
   }
@@ -81,13 +83,22 @@ class owned {
   ~owned() { discard(); }
 
   Handle *get() const noexcept { return handle_; }
-  void close() { check(Close(std::exchange(handle_, nullptr))); }
+  void close() {
+    Handle *const handle = handle_.exchange(nullptr);
+    const bulla_status status = Close(handle);
+    // Then it is as it was.
+    if (status == BULLA_IN_USE) handle_ = handle;
+    check(status);
+  }
 
  private:
+  // Nobody has it afterwards, so it is closed once no other thread uses it any more.
   void discard() noexcept {
-    if (handle_ != nullptr) Close(std::exchange(handle_, nullptr));
+    Handle *const handle = handle_.exchange(nullptr);
+    while (handle != nullptr && Close(handle) == BULLA_IN_USE) std::this_thread::yield();
   }
-  Handle *handle_;
+
+  std::atomic<Handle *> handle_;
 };
 
 // What a function of C calls back, given `run` and the address of this; and what it threw, carried over that function.

@@ -223,7 +223,9 @@ impl bulla_entry {
         let mut subjects = S::default();
         for subject in given {
             // SAFETY: as above.
-            subjects.extend([unsafe { subject.text("subject")? }.unwrap_or_default()]);
+            let subject = unsafe { subject.text("subject")? };
+            subjects.extend([subject
+                .ok_or_else(|| refused("subject", "is null: leave it out, or give it an empty text"))?]);
         }
         Ok(Some(subjects))
     }

@@ -2,7 +2,7 @@
 
 use crate::entry::{bulla_bytes, bulla_entry};
 use crate::log::{optional_path, path};
-use crate::read::{bulla_each_bytes, bulla_each_entry, ended, key, stop};
+use crate::read::{bulla_each_bytes, bulla_each_entry, clear, ended, key, stop};
 use crate::status::{Failed, Outcome, bulla_status, give, guarded};
 use bulla::policy::Policy;
 use bulla::{
@@ -87,6 +87,7 @@ pub unsafe extern "C" fn bulla_check(
 ) -> bulla_status {
     // SAFETY: by this function's contract.
     guarded(|| unsafe {
+        clear(checked);
         check(proof, Trust { key: self::key(key)?, ..Trust::default() }, (each, context), checked)
     })
 }
@@ -106,7 +107,10 @@ pub unsafe extern "C" fn bulla_check_by(
     checked: *mut bulla_checked,
 ) -> bulla_status {
     // SAFETY: by this function's contract.
-    guarded(|| unsafe { check(proof, bulla_trust::get(trust)?, (each, context), checked) })
+    guarded(|| unsafe {
+        clear(checked);
+        check(proof, bulla_trust::get(trust)?, (each, context), checked)
+    })
 }
 
 /// # Safety
@@ -194,7 +198,10 @@ pub unsafe extern "C" fn bulla_verify(
 ) -> bulla_status {
     guarded(|| {
         // SAFETY: by this function's contract.
-        let (directory, key) = unsafe { (path(directory, "directory")?, self::key(key)?) };
+        let (directory, key) = unsafe {
+            clear(report);
+            (path(directory, "directory")?, self::key(key)?)
+        };
         if report.is_null() {
             return Err(Error::invalid("`report` is null").into());
         }
@@ -226,7 +233,10 @@ pub unsafe extern "C" fn bulla_verify_by(
 ) -> bulla_status {
     guarded(|| {
         // SAFETY: by this function's contract.
-        let (directory, trust) = unsafe { (path(directory, "directory")?, bulla_trust::get(trust)?) };
+        let (directory, trust) = unsafe {
+            clear(verified);
+            (path(directory, "directory")?, bulla_trust::get(trust)?)
+        };
         if verified.is_null() {
             return Err(Error::invalid("`verified` is null").into());
         }

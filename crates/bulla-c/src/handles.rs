@@ -166,17 +166,12 @@ impl<T> Table<T> {
     where
         T: Clone,
     {
-        let used = retried(|| match self.get(number) {
-            // Copying takes no longer than an instant.
-            Err(Failed::InUse(_)) => None,
-            got => Some(got),
-        });
-        used.unwrap_or(Err(Failed::InUse(self.kind))).map(|thing| thing.clone())
+        Ok(self.lock_soon(number).map(Used)?.clone())
     }
 
-    /// Takes the thing away: its number stands for nothing from now on.
+    /// Takes the thing away: its number stands for nothing from now on, unless somebody uses it for longer than it takes to copy it.
     pub(crate) fn remove(&self, number: u64) -> Outcome<T> {
-        let mut kept = self.lock(number)?;
+        let mut kept = self.lock_soon(number)?;
         let thing = kept.thing.take().expect("it was looked at");
         // A place that was taken so often is not taken again: its numbers would be those of before.
         if kept.turn < MAX_TURN {
@@ -199,6 +194,15 @@ impl<T> Table<T> {
             true => Ok(kept),
             false => Err(self.gone(number)),
         }
+    }
+
+    /// The same, also where somebody copies it just now, which takes no longer than an instant.
+    fn lock_soon(&self, number: u64) -> Outcome<Locked<'_, T>> {
+        let locked = retried(|| match self.lock(number) {
+            Err(Failed::InUse(_)) => None,
+            locked => Some(locked),
+        });
+        locked.unwrap_or(Err(Failed::InUse(self.kind)))
     }
 
     #[cold]
@@ -386,6 +390,39 @@ mod tests {
             }
         });
         assert!(table.remove(number).is_ok());
+    }
+
+    #[test]
+    fn what_another_copies_just_now_is_removed_all_the_same() {
+        let table = Table::new("thing", 15);
+        let until = |seen: &AtomicBool| {
+            while !seen.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        };
+        let removed_at_once = (0..100).filter(|_| {
+            let number = table.add(1);
+            let (held, removing) = (AtomicBool::new(false), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let used = table.get(number);
+                    held.store(true, Ordering::Release);
+                    until(&removing);
+                    // As long as a copy takes, and somewhat more.
+                    (0..1000).for_each(|_| std::hint::spin_loop());
+                    drop(used);
+                });
+                until(&held);
+                removing.store(true, Ordering::Release);
+                match table.remove(number) {
+                    Ok(_) => true,
+                    Err(Failed::InUse(_)) => false,
+                    Err(_) => panic!("it is there"),
+                }
+            })
+        });
+        // Whoever copies may be without a processor for longer than is tried, now and then.
+        assert!(removed_at_once.count() > 50);
     }
 
     #[test]

@@ -114,6 +114,9 @@ pub unsafe extern "C" fn bulla_create(
                     format!("`key` has room for {key_size} bytes, and is to have BULLA_KEY_SIZE of them");
                 return Err(Error::invalid(message).into());
             }
+            if !key.is_null() {
+                key.write(0);
+            }
             let directory = path(directory, "directory")?;
             let keys = optional_path(keys).unwrap_or_else(|| default_keys(&directory));
             let mut init = Init::default();
@@ -154,15 +157,20 @@ pub unsafe extern "C" fn bulla_open(
     log: *mut *mut bulla_log,
 ) -> bulla_status {
     guarded(|| {
-        check_abi(abi)?;
         // SAFETY: by this function's contract.
         unsafe {
             give(log, std::ptr::null_mut(), "log")?;
+            check_abi(abi)?;
             let directory = path(directory, "directory")?;
             let keys = optional_path(keys).unwrap_or_else(|| default_keys(&directory));
             let settings = optional_text(settings, "settings")?.unwrap_or_default();
-            let options = toml::from_str::<Options>(settings)
-                .map_err(|error| Error::invalid(format!("`settings`: {}", error.message())))?;
+            let wrong = |error: toml::de::Error| Error::invalid(format!("`settings`: {}", error.message()));
+            let settings = toml::from_str::<toml::Table>(settings).map_err(wrong)?;
+            if settings.contains_key("backup_paths") {
+                let message = "`settings`: `backup_paths` is set for all that open the log: `bulla config DIR set backup_paths PATHS`";
+                return Err(Error::invalid(message).into());
+            }
+            let options = settings.try_into::<Options>().map_err(wrong)?;
             let opened = Log::open_with_keys(&directory, &keys, options)?;
             give(log, add(Opened::Here(opened, None)), "log")
         }
@@ -184,10 +192,10 @@ pub unsafe extern "C" fn bulla_connect(
     log: *mut *mut bulla_log,
 ) -> bulla_status {
     guarded(|| {
-        check_abi(abi)?;
         // SAFETY: by this function's contract.
         unsafe {
             give(log, std::ptr::null_mut(), "log")?;
+            check_abi(abi)?;
             let connection = Connection::open(self::path(path, "path")?)?;
             give(log, add(Opened::Elsewhere(connection)), "log")
         }
@@ -295,8 +303,8 @@ pub unsafe extern "C" fn bulla_telemetry(
 }
 
 /// Closes the log: everything is written, synced and signed, or, of a log that another process has open, acknowledged as durable. Producers
-/// that are left can append no more. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child; what it returns tells whether
-/// all of it is durable.
+/// that are left can append no more. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child, or `BULLA_IN_USE`; what it returns
+/// tells whether all of it is durable.
 ///
 /// In what `bulla_receipt_notify` calls it cannot wait: it returns `BULLA_INVALID`, a thread of the library closes the log, whose errors nobody
 /// learns, and the exit of the process (`exit`, the end of `main`) waits until it has.

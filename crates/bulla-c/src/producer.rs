@@ -166,7 +166,8 @@ pub unsafe extern "C" fn bulla_producer_flush(
     })
 }
 
-/// Closes a producer: what it staged is written as what any other did. The handle is gone whatever this returns.
+/// Closes a producer: what it staged is written as what any other did. The handle is gone whatever this returns, but `BULLA_IN_USE`, where
+/// another thread uses it, or `BULLA_CLOSED` in a forked child: then it is as it was.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_producer_close(producer: *mut bulla_producer) -> bulla_status {
     guarded(|| {

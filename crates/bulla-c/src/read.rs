@@ -129,6 +129,17 @@ pub(crate) unsafe fn key(text: *const c_char) -> Outcome<Option<LogKey>> {
     key.map_err(|_| Error::invalid("`key` is no public key (NAME+ID+KEY)").into())
 }
 
+/// Sets the place for what a call shows to zero, so that it tells of nothing where the call fails.
+///
+/// # Safety
+/// It is null or a place for a `T`, of which zeros are one.
+pub(crate) unsafe fn clear<T>(place: *mut T) {
+    if !place.is_null() {
+        // SAFETY: by this function's contract.
+        unsafe { place.write_bytes(0, 1) };
+    }
+}
+
 /// What ended a reading: the callback, or an error.
 pub(crate) fn ended(stopped: bool) -> impl FnOnce(Error) -> Failed {
     move |error| if stopped { Failed::Stopped } else { error.into() }
@@ -155,10 +166,10 @@ pub unsafe extern "C" fn bulla_reader_open(
     reader: *mut *mut bulla_reader,
 ) -> bulla_status {
     guarded(|| {
-        check_abi(abi)?;
         // SAFETY: by this function's contract.
         unsafe {
             give(reader, std::ptr::null_mut(), "reader")?;
+            check_abi(abi)?;
             let directory = path(directory, "directory")?;
             let keys = optional_path(keys).unwrap_or_else(|| default_keys(&directory));
             let mut opened = Reader::open_with_keys(&directory, &keys)?;
@@ -188,6 +199,8 @@ pub unsafe extern "C" fn bulla_read(
     count: *mut u64,
 ) -> bulla_status {
     guarded(|| {
+        // SAFETY: by this function's contract.
+        unsafe { clear(count) };
         let each = each.ok_or_else(|| Error::invalid("`each` is null"))?;
         // SAFETY: by this function's contract.
         let query = unsafe { bulla_query::get(query)? };
@@ -305,7 +318,8 @@ pub unsafe extern "C" fn bulla_prove(
     })
 }
 
-/// Closes a reader. The handle is gone whatever this returns.
+/// Closes a reader; what others read by it just now they read to the end. The handle is gone whatever this returns, but `BULLA_CLOSED` in a forked child,
+/// or `BULLA_IN_USE`, which is tried for a moment first: then it is as it was.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_reader_close(reader: *mut bulla_reader) -> bulla_status {
     guarded(|| {

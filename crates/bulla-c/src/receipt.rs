@@ -124,7 +124,8 @@ pub unsafe extern "C" fn bulla_receipt_notify(
     })
 }
 
-/// Frees a receipt. What it is about becomes durable all the same.
+/// Frees a receipt, also while others wait for it. What it is about becomes durable all the same. The handle is gone whatever this returns, but
+/// `BULLA_CLOSED` in a forked child, or `BULLA_IN_USE`, which is tried for a moment first: then it is as it was.
 #[unsafe(no_mangle)]
 pub extern "C" fn bulla_receipt_free(receipt: *mut bulla_receipt) -> bulla_status {
     guarded(|| {

@@ -38,7 +38,15 @@ pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<Option<Batches>> {
     let (schema, array) = (capsule(0)?, capsule(1)?);
     let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-    // SAFETY: capsules of these names have a schema, and an array of it, which are taken from them, and marked as taken.
+    // SAFETY: capsules of these names have a schema, and an array of it.
+    let is_taken = unsafe { array.as_ref().is_released() || schema.as_ref().release().is_none() };
+    if is_taken {
+        return Err(invalid(
+            py,
+            "the array was taken already: whoever has Arrow's array interface gives a new one each time",
+        ));
+    }
+    // SAFETY: as above; they are taken from them, and marked as taken.
     let data = unsafe {
         let schema = FFI_ArrowSchema::from_raw(schema.as_ptr());
         from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), &schema)

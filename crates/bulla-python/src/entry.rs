@@ -97,9 +97,16 @@ impl<'py> Values<'py> {
         let Ok(entry) = entry.cast::<PyDict>() else {
             return Err(Refusal::Said("it has to be a dict of the fields of an entry".to_owned()));
         };
+        // An iterable of data subjects may run anything, which may change the dict: it is taken once that was gone through.
+        let mut subjects = None;
         for (name, value) in entry {
-            let field = field_named(&name)?;
-            self.take(field, value)?;
+            match field_named(&name)? {
+                Field::Subject => subjects = Some(value),
+                field => self.take(field, value)?,
+            }
+        }
+        if let Some(subjects) = subjects {
+            self.take(Field::Subject, subjects)?;
         }
         self.ends.push(self.values.len());
         Ok(())
@@ -167,6 +174,22 @@ fn unfit(field: Field) -> Refusal {
     Refusal::Said(said.map_or_else(String::new, |(name, _, takes)| format!("`{name}` has to be {takes}")))
 }
 
+/// Whether a field takes a `str`.
+fn takes_text(field: Field) -> bool {
+    let numbers = [Field::Status, Field::Duration, Field::Size, Field::Flags, Field::Time];
+    !numbers.contains(&field)
+}
+
+/// That a `str` is no text: UTF-8 has no surrogates, which Python has for bytes of a file's name that are none.
+fn surrogates(field: Field) -> Refusal {
+    let name = FIELDS.iter().find(|(_, known, _)| *known == field).map_or("", |(name, ..)| name);
+    let way_out = match field {
+        Field::Location | Field::Payload => ": give it as bytes, such as those of os.fsencode",
+        _ => "",
+    };
+    Refusal::Said(format!("`{name}` has surrogates, which UTF-8 has not{way_out}"))
+}
+
 /// The names as Python interns them: those of a dict in a program are the same objects.
 fn names(py: Python<'_>) -> &[Py<PyString>] {
     static NAMES: PyOnceLock<Vec<Py<PyString>>> = PyOnceLock::new();
@@ -187,7 +210,10 @@ fn field_named(name: &Bound<'_, PyAny>) -> Result<Field, Refusal> {
 fn entry_of<'a>(values: &'a [(Field, Bound<'_, PyAny>)]) -> Result<Entry<'a>, Refusal> {
     let mut entry = Entry::default();
     for (field, value) in values {
-        set(&mut entry, *field, value).ok_or_else(|| unfit(*field))?;
+        set(&mut entry, *field, value).ok_or_else(|| match value.is_instance_of::<PyString>() {
+            true if takes_text(*field) => surrogates(*field),
+            _ => unfit(*field),
+        })?;
     }
     entry.measure().map_err(|error| Refusal::Said(error.to_string()))?;
     Ok(entry)

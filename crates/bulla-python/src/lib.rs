@@ -13,6 +13,7 @@ mod error;
 mod evidence;
 mod log;
 mod owner;
+mod pending;
 mod producer;
 mod query;
 mod read;

@@ -9,7 +9,7 @@ use bulla::socket::{self, Listen};
 use bulla::{Error, Init, Options, default_keys};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyList, PyString};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -44,6 +44,18 @@ pub(crate) fn create(
     Ok(created.verifier_key.to_string())
 }
 
+/// A path of a setting that has several.
+fn place(name: &str, value: &Bound<'_, PyAny>) -> PyResult<toml::Value> {
+    let place = value.extract::<PathBuf>().ok().and_then(|place| place.into_os_string().into_string().ok());
+    place.map(toml::Value::String).ok_or_else(|| unfit(name))
+}
+
+fn unfit(name: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "setting `{name}` has to be a str, an int, a bool, or, of those that have several paths, a list of them"
+    ))
+}
+
 /// Settings as the log's own file has them.
 fn options(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
     let mut table = toml::Table::new();
@@ -53,13 +65,17 @@ fn options(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
             toml::Value::Boolean(value.extract()?)
         } else if value.is_instance_of::<PyString>() {
             toml::Value::String(value.extract()?)
+        } else if let Ok(places) = value.cast::<PyList>() {
+            toml::Value::Array(places.iter().map(|value| place(&name, &value)).collect::<PyResult<_>>()?)
         } else {
-            let number = value.extract().map_err(|_| {
-                PyTypeError::new_err(format!("setting `{name}` has to be a str, an int or a bool"))
-            });
-            toml::Value::Integer(number?)
+            toml::Value::Integer(value.extract().map_err(|_| unfit(&name))?)
         };
         table.insert(name, value);
+    }
+    if table.contains_key("backup_paths") {
+        let message =
+            "`backup_paths` is set for all that open the log: `bulla config DIR set backup_paths PATHS`";
+        return Python::attach(|py| Err(invalid(py, message)));
     }
     Ok(table.try_into::<Options>().map_err(|error| Error::invalid(format!("settings: {}", error.message()))))
         .and_then(|options| Python::attach(|py| options.raise(py)))
@@ -69,7 +85,7 @@ fn options(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
 ///
 /// `directory` is the log and `keys` its secrets, by default `directory` with `.keys` behind it. `settings` are those
 /// that `bulla config` has for a writer, by its names, and go before them: a `str` with its unit (`memory="128 MiB"`,
-/// `linger="5 ms"`), an `int` or a `bool`. What a crash left is recovered first.
+/// `linger="5 ms"`), an `int`, a `bool`, or a `list` of paths (`vault_replicas`). What a crash left is recovered first.
 ///
 /// In a `with` block it is closed at the end. One that is let go of without being closed is closed then, with a
 /// `ResourceWarning`.

@@ -1,8 +1,8 @@
 //! Whose something is: a process's own, and no child's that was forked off.
 
-use crate::error::raise;
+use crate::error::Raise;
 use bulla::store::process;
-use bulla::{Error, ErrorKind};
+use bulla::{Error, ErrorKind, Result};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -24,14 +24,16 @@ impl Owner {
 
     /// Refuses what came along into a forked child.
     pub(crate) fn check(self, py: Python<'_>) -> PyResult<()> {
+        self.require().raise(py)
+    }
+
+    /// The same without Python.
+    pub(crate) fn require(self) -> Result<()> {
         match self.is_here() {
             true => Ok(()),
-            false => Err(raise(
-                py,
-                &Error::new(
-                    ErrorKind::Closed,
-                    "this belongs to the process that opened it, not to its child: use bulla_audit.connect there, or open it anew to read",
-                ),
+            false => Err(Error::new(
+                ErrorKind::Closed,
+                "this belongs to the process that opened it, not to its child: use bulla_audit.connect there, or open it anew to read",
             )),
         }
     }
@@ -40,6 +42,6 @@ impl Owner {
 /// What cannot be sent to another process.
 pub(crate) fn not_pickled(what: &str) -> PyErr {
     PyTypeError::new_err(format!(
-        "a {what} belongs to the process that opened it and cannot be pickled: in another one use bulla_audit.connect"
+        "a {what} belongs to the process that opened it and cannot be pickled: in another one use bulla_audit.connect, or open it anew to read"
     ))
 }

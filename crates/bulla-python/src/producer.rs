@@ -4,6 +4,7 @@ use crate::arrow::{self, Batches};
 use crate::entry::{Refusal, Values};
 use crate::error::{invalid, raise, raise_batch, with_staged};
 use crate::owner::not_pickled;
+use crate::pending::Pending;
 use crate::receipt::Receipt;
 use crate::shared::Shared;
 use crate::way::Way;
@@ -246,7 +247,11 @@ impl Drop for Producer {
     fn drop(&mut self) {
         let way = self.way.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if self.log.owner.is_here() {
-            Python::try_attach(|py| py.detach(|| drop(way)));
+            Python::try_attach(|py| {
+                // A receipt of it may be told of by this thread.
+                let _pending = Pending::take(py);
+                py.detach(|| drop(way));
+            });
         } else {
             // A forked child leaves alone what its parent has.
             std::mem::forget(way);

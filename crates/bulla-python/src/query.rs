@@ -4,7 +4,7 @@ use crate::entry::{bytes, number, time};
 use crate::error::invalid;
 use bulla::{NumberField, Query, TextField};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyRange, PyRangeMethods, PyString};
+use pyo3::types::{PyBytes, PyDict, PyRange, PyString};
 use std::ops::RangeInclusive;
 
 /// The query of these conditions; of several values for a field an entry meets one, of several fields all.
@@ -62,7 +62,8 @@ fn begins_with(mut query: Query, prefixes: &Bound<'_, PyAny>) -> PyResult<Query>
     let prefixes = prefixes
         .cast::<PyDict>()
         .map_err(|_| invalid(py, "`prefix` has to be a dict of fields and what they begin with"))?;
-    for (name, value) in prefixes {
+    // What has the values may run anything, which may change the dict.
+    for (name, value) in prefixes.iter().collect::<Vec<_>>() {
         let name = name.extract::<String>()?;
         let field = TextField::named(&name).ok_or_else(|| {
             let fields = TextField::all().map(TextField::name).collect::<Vec<_>>().join(", ");
@@ -95,7 +96,13 @@ fn each<'py>(value: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
 
 fn text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let text = bytes(value).map(<[u8]>::to_vec);
-    text.ok_or_else(|| invalid(value.py(), format!("`{name}` has to be a str, bytes, or several of them")))
+    text.ok_or_else(|| {
+        let why = match value.is_instance_of::<PyString>() {
+            true => "has surrogates, which UTF-8 has not",
+            false => "has to be a str, bytes, or several of them",
+        };
+        invalid(value.py(), format!("`{name}` {why}"))
+    })
 }
 
 /// A number, or those of a range.
@@ -108,10 +115,11 @@ fn numbers(name: &str, value: &Bound<'_, PyAny>) -> PyResult<RangeInclusive<u64>
         let number = number::<u64>(value).ok_or_else(unfit)?;
         return Ok(number..=number);
     };
-    let last = range.stop()?.checked_sub(1).and_then(|last| u64::try_from(last).ok());
-    let first = u64::try_from(range.start()?).ok();
+    // An end of 2^64, which is not included, is no number of 64 bits.
+    let last = number::<u64>(&range.getattr("stop")?.sub(1)?);
+    let first = number::<u64>(&range.getattr("start")?);
     match (first, last) {
-        (Some(first), Some(last)) if range.step()? == 1 && first <= last => Ok(first..=last),
+        (Some(first), Some(last)) if range.getattr("step")?.eq(1)? && first <= last => Ok(first..=last),
         _ => Err(unfit()),
     }
 }

@@ -1,9 +1,9 @@
 //! Reading a log: queries, as dicts and as Arrow's record batches; exports, proofs.
 
 use crate::arrow::capsule;
-use crate::entry::to_dict;
-use crate::error::{Raise, invalid, warn};
-use crate::owner::Owner;
+use crate::entry::{number, to_dict};
+use crate::error::{Raise, invalid, raise, warn};
+use crate::owner::{Owner, not_pickled};
 use crate::query::query;
 use crate::stream::{Next, Read, Stream};
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -17,6 +17,7 @@ use bulla::store::FileSystem;
 use bulla::text::jsonl;
 use bulla::{Error, ErrorKind, Kept, LogKey, Matches, Query, Redaction, default_keys};
 use bulla_arrow::{Columns, schema};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
@@ -189,7 +190,10 @@ impl Reader {
     }
 
     /// Writes the entries that meet the conditions of `query` to a binary file, each as a line of JSON, and returns how
-    /// many they were. Raises what reading a query does, and what `file.write` does.
+    /// many they were. A file that takes a part at a time (`buffering=0`) is given the rest.
+    ///
+    /// Raises what reading a query does, what `file.write` does, and `Unavailable` where that takes nothing: what the file
+    /// has by then is a part.
     #[pyo3(signature = (file, *, allow_lost_keys=false, **conditions))]
     fn export(
         &self,
@@ -209,7 +213,7 @@ impl Reader {
         let mut taken = Taken::start(py, &self.reader, query, allow_lost_keys, lines)?;
         let mut count = 0;
         while let Some((entries, lines)) = taken.next(py)? {
-            file.call_method1("write", (PyBytes::new(py, &lines),))?;
+            write_all(file, &lines)?;
             count += entries;
         }
         Ok(count)
@@ -226,6 +230,37 @@ impl Reader {
         // It is text: a receipt was not asked for.
         Ok(String::from_utf8(proven.file).unwrap_or_default())
     }
+
+    /// Raises `TypeError`: nothing of a log can be sent to another process, which opens it anew to read.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("reader"))
+    }
+}
+
+/// Writes all of it to a file, of which one without a buffer may take a part at a time. What says of no number of bytes how many it took
+/// has taken all.
+fn write_all(file: &Bound<'_, PyAny>, mut bytes: &[u8]) -> PyResult<()> {
+    let py = file.py();
+    loop {
+        let written = file.call_method1(intern!(py, "write"), (PyBytes::new(py, bytes),))?;
+        let taken = match number::<usize>(&written) {
+            // So a raw file says that it would have to wait.
+            None if written.is_none() && is_raw(file)? => 0,
+            taken => taken.unwrap_or(bytes.len()),
+        };
+        if taken >= bytes.len() {
+            return Ok(());
+        }
+        if taken == 0 {
+            let error = Error::unavailable("`file` takes no more bytes, and what it has is a part");
+            return Err(raise(py, &error));
+        }
+        bytes = &bytes[taken..];
+    }
+}
+
+fn is_raw(file: &Bound<'_, PyAny>) -> PyResult<bool> {
+    file.is_instance(&file.py().import("io")?.getattr("RawIOBase")?)
 }
 
 /// A stream that Python takes from.
@@ -307,6 +342,11 @@ impl Entries {
         };
         let taken = Taken::start(py, &self.reader, self.query.clone(), self.allow_lost_keys, batch)?;
         Ok(capsule(py, Box::new(Batches { taken, schema }))?.into_any())
+    }
+
+    /// Raises `TypeError`: as a `Reader` does. `list` makes dicts of them, which can be sent.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("query"))
     }
 }
 

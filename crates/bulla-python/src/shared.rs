@@ -2,6 +2,7 @@
 
 use crate::error::{Raise, raise};
 use crate::owner::Owner;
+use crate::pending::Pending;
 use crate::receipt::is_telling;
 use crate::way::Way;
 use bulla::socket::{self, Listening};
@@ -156,8 +157,9 @@ impl Shared {
         started.map(drop).map_err(|error| Error::io("starting the thread that closes the log", error))
     }
 
-    /// Closes what somebody let go of without closing it. Of a log it says so, as Python does of files.
+    /// Closes what somebody let go of without closing it, maybe since an exception is on its way. Of a log it says so, as Python does of files.
     pub(crate) fn let_go(self: &Arc<Self>, py: Python<'_>) {
+        let _pending = Pending::take(py);
         if self.is_closed() {
             return;
         }

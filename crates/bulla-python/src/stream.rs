@@ -73,8 +73,9 @@ impl<P: Send + 'static> Stream<P> {
         Ok(Stream { told, is_over: false, owner: Owner::new() })
     }
 
-    /// What is next, within `timeout` or, without one, whenever it is there.
+    /// What is next, within `timeout` or, without one, whenever it is there. A forked child has no thread that reads, and is refused.
     pub(crate) fn next(&mut self, timeout: Option<Duration>) -> Result<Next<P>> {
+        self.owner.require()?;
         if self.is_over {
             return Ok(Next::End(None));
         }

@@ -62,6 +62,17 @@ class Arrow(Case):
         gc.collect()
         self.assertEqual(pa.table(self.query(status=range(10))).num_rows, 10)
 
+    def test_a_stream_that_was_begun_is_refused_in_a_forked_child(self) -> None:
+        with Log(self.path) as log, log.producer() as producer:
+            # More blocks than are read ahead.
+            for number in range(20):
+                producer.append("read", flags=number)
+                producer.flush().wait()
+        stream = pa.RecordBatchReader.from_stream(Reader(self.path, key=self.key).query())
+        rows = stream.read_next_batch().num_rows
+        self.assertRegex(self.in_child(lambda: sum(batch.num_rows for batch in stream)), "the process that opened it, not to its child")
+        self.assertEqual(rows + sum(batch.num_rows for batch in stream), 5021)
+
     def test_nothing_found_has_the_columns_all_the_same(self) -> None:
         empty = pa.table(self.query(status=1 << 20))
         self.assertEqual(empty.num_rows, 0)

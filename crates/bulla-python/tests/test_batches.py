@@ -228,6 +228,19 @@ class Refused(Case):
         self.assertLessEqual(staged, 1800)
         self.assertEqual([entry["flags"] for entry in self.entries()], list(range(staged)))
 
+    def test_a_dictionary_that_its_own_subjects_change(self) -> None:
+        entry: dict[str, Any] = {}
+
+        def subjects() -> Any:
+            entry["location"] = "late"
+            yield "ada"
+
+        entry.update(subject=subjects(), operation="read", flags=7)
+        with Log(self.path) as log, log.producer() as producer:
+            self.assertEqual(producer.append_batch([entry]), 1)
+        kept = [(each["subject"], each["flags"], each.get("location")) for each in self.entries()]
+        self.assertEqual(kept, [(["ada"], 7, None)])
+
     def test_an_iterable_that_fails(self) -> None:
         def failing() -> Any:
             yield {"operation": "read"}
@@ -270,6 +283,21 @@ class Refused(Case):
                 producer.append_batch(pa.RecordBatchReader.from_batches(schema, itertools.chain([good, good], [bad])))
         self.assertEqual(len(self.entries()), caught.exception.staged)
         self.assertIn(caught.exception.staged, (0, 20))
+
+    def test_an_array_that_was_taken_already(self) -> None:
+        class Once:
+            def __init__(self) -> None:
+                self.kept = pa.record_batch({"operation": ["read"]}).__arrow_c_array__()
+
+            def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+                return self.kept
+
+        once = Once()
+        with Log(self.path) as log, log.producer() as producer:
+            self.assertEqual(producer.append_batch(once), 1)
+            with self.assertRaisesRegex(bulla_audit.Invalid, "taken already"):
+                producer.append_batch(once)
+        self.assertEqual(len(self.entries()), 1)
 
     def test_what_is_no_batch(self) -> None:
         for wrong in [5, None, "read", b"read", {"operation": "read"}, [["read"]], pa.array(["read"])]:

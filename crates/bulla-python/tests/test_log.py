@@ -7,6 +7,7 @@ import copy
 import gc
 import importlib
 import inspect
+import io
 import pickle
 import signal
 import threading
@@ -136,6 +137,13 @@ class Appending(Case):
                             producer.append(**{"operation": "read", name: value})
                         self.assertIn(name, str(caught.exception))
                         self.assertNotIn("secret", str(caught.exception))
+            for name in ["operation", "location", "subject", "actor", "payload"]:
+                with self.assertRaisesRegex(bulla_audit.Invalid, f"^`{name}` has surrogates"):
+                    producer.append(**{"operation": "read", name: "secret\udc80"})
+            with self.assertRaisesRegex(bulla_audit.Invalid, "^`location` has surrogates.* as bytes"):
+                producer.append("read", "secret\udc80")
+            with self.assertRaisesRegex(bulla_audit.Invalid, "^`subject` has surrogates"):
+                producer.append("read", subject=["ada", "secret\udc80"])
             with self.assertRaisesRegex(TypeError, "colour"):
                 producer.append("read", colour="red")
             producer.append("read")
@@ -248,6 +256,17 @@ class Appending(Case):
             Log(self.place / "nowhere")
         with Log(self.path, memory="64 MiB", linger="5 ms") as log:
             self.assertEqual(log.origin, "example.com/test")
+        for wrong in [[5], 0.5, {}, None]:
+            with self.assertRaisesRegex(TypeError, "vault_replicas"):
+                Log(self.path, vault_replicas=wrong)
+        replicas = [self.place / "second", self.place / "third"]
+        for replica in replicas:
+            replica.mkdir()
+        with Log(self.path, vault_replicas=[replicas[0], str(replicas[1])]):
+            self.assertTrue(all(any(replica.iterdir()) for replica in replicas))
+        # It would count for this process alone, and nobody else would find what it wrote there.
+        with self.assertRaisesRegex(bulla_audit.Invalid, "bulla config"):
+            Log(self.path, backup_paths=[self.place / "another"])
         with self.assertRaises(bulla_audit.Refused):
             bulla_audit.create(self.path)
 
@@ -257,7 +276,8 @@ class Appending(Case):
         producer = log.producer()
         connection = bulla_audit.connect(self.place / "audit.sock")
         self.addCleanup(connection.close)
-        for thing in [log, producer, connection, producer.flush(), connection.producer()]:
+        reader = Reader(self.path)
+        for thing in [log, producer, connection, producer.flush(), connection.producer(), reader, reader.query()]:
             for attempt in [pickle.dumps, copy.copy, copy.deepcopy]:
                 with self.subTest(thing=type(thing).__name__, attempt=attempt.__name__):
                     with self.assertRaisesRegex(TypeError, "connect"):
@@ -580,6 +600,12 @@ class Reading(Case):
             {"prefix": {"status": "2"}},
             {"prefix": {"colour": "r"}},
             {"subject": 5},
+            {"subject": "\udc80"},
+            {"size": range(0, 2**64 + 1)},
+            {"size": range(-1, 5)},
+            {"size": range(0, 2**64, 2)},
+            {"size": range(5, 5)},
+            {"size": range(0)},
         ]:
             with self.subTest(wrong=wrong), self.assertRaises(bulla_audit.Invalid):
                 self.entries(**wrong)
@@ -598,6 +624,49 @@ class Reading(Case):
 
         with self.assertRaisesRegex(RuntimeError, "full"):
             Reader(self.path, key=self.key).export(Failing())
+
+    def test_a_file_that_takes_a_part_at_a_time_gets_all_of_an_export(self) -> None:
+        reader = Reader(self.path, key=self.key)
+        whole = io.BytesIO()
+        reader.export(whole, subject="user_4")
+
+        class Short(io.RawIOBase):
+            def __init__(self, at_a_time: int | None) -> None:
+                self.at_a_time, self.taken = at_a_time, b""
+
+            def write(self, data: Any) -> int | None:
+                self.taken += data[: self.at_a_time or 0]
+                return self.at_a_time
+
+        class Silent:
+            taken = b""
+
+            def write(self, data: bytes) -> None:
+                self.taken += data
+
+        for file in [Short(10), Silent()]:
+            self.assertEqual(reader.export(file, subject="user_4"), 100)
+            self.assertEqual(file.taken, whole.getvalue())
+        for at_a_time in [0, None]:
+            with self.assertRaisesRegex(bulla_audit.Unavailable, "part"):
+                reader.export(Short(at_a_time), subject="user_4")
+
+    def test_a_range_may_have_all_numbers_of_64_bits(self) -> None:
+        with Log(self.path) as log, log.producer() as producer:
+            producer.append("sized", size=(1 << 64) - 1)
+        self.assertEqual([entry["size"] for entry in self.entries(size=range(1 << 64))], [(1 << 64) - 1])
+        self.assertEqual(len(self.entries(size=range((1 << 63) + 5, 1 << 64))), 1)
+        self.assertEqual(self.entries(size=range(0, (1 << 64) - 1)), [])
+
+    def test_a_prefix_that_changes_while_it_is_read_is_as_it_was(self) -> None:
+        prefix: dict[str, Any] = {}
+
+        def names() -> Any:
+            prefix["actor"] = "nobody"
+            yield "user_4"
+
+        prefix["subject"] = names()
+        self.assertEqual(len(self.entries(prefix=prefix)), 100)
 
     def test_what_is_proven_is_checked_with_the_key_alone(self) -> None:
         proof = Reader(self.path, key=self.key).prove(subject="user_4")

@@ -216,8 +216,8 @@ class LoggingManager {
     try {
       query asked;
       if (fromTimestamp != std::chrono::system_clock::time_point()) asked.from(fromTimestamp);
-      // There the last moment is among those that are asked for.
-      if (toTimestamp != std::chrono::system_clock::time_point())
+      // There the last moment is among those that are asked for. Behind the last that an entry can have there is none.
+      if (toTimestamp != std::chrono::system_clock::time_point() && toTimestamp < last_moment())
         asked.to(toTimestamp + std::chrono::system_clock::duration(1));
       if (dataSubjectId) asked.subject(*dataSubjectId);
       // Before the file is emptied.
@@ -253,6 +253,12 @@ class LoggingManager {
   static std::string &failure() {
     static thread_local std::string kept;
     return kept;
+  }
+
+  // The last moment of the clock that nanoseconds since 1970 can tell.
+  static std::chrono::system_clock::time_point last_moment() {
+    using clock = std::chrono::system_clock;
+    return clock::time_point(std::chrono::duration_cast<clock::duration>(std::chrono::nanoseconds::max()));
   }
 
   static bool fail(const char *why) {

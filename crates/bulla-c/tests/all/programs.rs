@@ -161,6 +161,22 @@ fn the_layers_for_cpp_hold() {
 }
 
 #[test]
+fn a_log_in_cpp_is_closed_while_other_threads_use_it() {
+    for compiler in ["g++", "clang++"] {
+        let place = tempfile::tempdir().unwrap();
+        let sanitized = ["-std=c++17", "-fsanitize=thread"];
+        let program = compile(compiler, &manifest().join("tests/cpp/threads.cpp"), &sanitized, place.path());
+        // The library is built without it, so what that does is not looked at: how its threads wait for each other would not be seen.
+        let suppressed = place.path().join("suppressed");
+        std::fs::write(&suppressed, "called_from_lib:libbulla\n").unwrap();
+        let mut command = run_in(place.path(), &program);
+        command.env("TSAN_OPTIONS", format!("suppressions={}", suppressed.display()));
+        let told = ran(command.arg(place.path().join("audit"))).stdout;
+        assert_eq!(String::from_utf8(told).unwrap(), "2 were refused\n", "{compiler}");
+    }
+}
+
+#[test]
 fn the_demonstration_in_cpp_does_what_it_says() {
     let place = tempfile::tempdir().unwrap();
     let program = compile("g++", &manifest().join("demo/demo.cpp"), &["-std=c++17"], place.path());

@@ -35,10 +35,29 @@ static_assert(is_taken<const char *>::value && is_taken<std::string_view>::value
 // An entry would keep a view of what is gone.
 static_assert(!is_taken<std::string>::value && !is_taken<const std::string>::value);
 
+// A handle that other threads use for so long, and how many were closed.
+static int in_use = 0, closed = 0;
+static bulla_status close_one(int *) {
+  if (in_use-- > 0) return BULLA_IN_USE;
+  closed++;
+  return BULLA_OK;
+}
+
 int main(int, char **argv) {
   const std::string directory = argv[1], path = argv[2];
   static_assert(!std::is_copy_constructible_v<bulla::log> && std::is_move_constructible_v<bulla::producer>);
   HOLDS(status_of([&] { bulla::log::open(directory); }) == BULLA_UNAVAILABLE);
+  {
+    int thing = 0;
+    bulla::detail::owned<int, close_one> owned(&thing);
+    in_use = 1;
+    HOLDS(status_of([&] { owned.close(); }) == BULLA_IN_USE && owned.get() == &thing);
+    owned.close();
+    HOLDS(closed == 1 && owned.get() == nullptr);
+    const bulla::detail::owned<int, close_one> left(&thing);
+    in_use = 3;
+  }
+  HOLDS(closed == 2);
   const std::string key = bulla::log::create(directory, "example.com/cpp");
   HOLDS(status_of([&] { bulla::log::open(directory, "colour = 'red'"); }) == BULLA_INVALID);
 

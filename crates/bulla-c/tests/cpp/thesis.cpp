@@ -80,6 +80,12 @@ int main(int, char **argv) {
   HOLDS(!manager.append(LogEntry(), token));
   HOLDS(manager.exportLogs(config.basePath + "/all.ndjson"));
   HOLDS(lines_of(config.basePath + "/all.ndjson") == 2000);
+  // Up to the last moment that there is, and that before it.
+  const auto last = std::chrono::system_clock::time_point::max();
+  for (const auto until : {last, last - std::chrono::system_clock::duration(1), before + std::chrono::hours(1)}) {
+    HOLDS(manager.exportLogs(config.basePath + "/all.ndjson", {}, until));
+    HOLDS(lines_of(config.basePath + "/all.ndjson") == 2000);
+  }
   HOLDS(manager.exportLogs(config.basePath + "/one.ndjson", {}, {}, std::string("user7")));
   HOLDS(lines_of(config.basePath + "/one.ndjson") == 20);
   // A misspelt name does not come to nothing.

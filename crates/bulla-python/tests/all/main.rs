@@ -104,6 +104,7 @@ files!(
     test_django,
     test_gunicorn,
     test_handler,
+    test_let_go,
     test_log,
     test_processes,
     test_sqlalchemy,
