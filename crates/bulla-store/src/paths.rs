@@ -3,6 +3,7 @@
 
 use crate::{Result, Store};
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a [`Store`](crate::Store) can do besides that is put together of several paths.
@@ -90,6 +91,10 @@ pub trait Paths: Debug {
     /// The paths that are not there.
     fn missing(&self) -> Vec<MissingPath>;
 
+    /// The frames that were signed, as the key directory knows, behind the newest checkpoint of the paths that are there, where one is lost,
+    /// or missing without having been left. `None` where nothing is known of such frames.
+    fn out_of_reach(&self) -> Option<Range<u64>>;
+
     /// All paths that are named, in the order in which they are tried, and those that the key directory has as lost.
     fn states(&self) -> Vec<PathState>;
 
@@ -104,7 +109,8 @@ pub trait Paths: Debug {
     /// Refuses a log that is not to be answered from for want of a path. One that is written is always read.
     ///
     /// # Errors
-    /// `Unavailable` where a path is missing that may hold what no other has; `Tampered` where there are [`Paths::mismatches`].
+    /// `Unavailable` where a path is missing that may hold what no other has, and where frames are [out of reach](Paths::out_of_reach);
+    /// `Tampered` where there are [`Paths::mismatches`].
     fn require_readable(&self) -> Result<()>;
 
     /// What lies on one path and contradicts the others, one sentence each: a checkpoint that is not of a beginning of the log, or of which

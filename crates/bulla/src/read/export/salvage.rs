@@ -64,10 +64,18 @@ impl Export {
         let keys = given.group_keys.clone();
         let keys = keys.map(|keys| own_keys::in_ruins(keys, &examined.snapshot)).transpose()?;
         let keys = keys.as_deref();
-        let followed = keys.map(GroupKeys::erased_up_to).transpose()?.map_or(0, |followed| followed.frames);
-        let erasures = Erasures::of_ruins(examined.erased.clone(), followed);
-        exported.unread_events = examined.erased.unread;
-        let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;
+        let followed = |keys: &dyn GroupKeys| keys.erased_up_to().map(|followed| followed.frames);
+        let mut erased = examined.erased.clone();
+        let mut erasures = Erasures::of_ruins(erased.clone(), keys.map(followed).transpose()?.unwrap_or(0));
+        if let Some(frames) = examined.out_of_reach {
+            // The vault may have followed them, of which nothing that is left can tell.
+            let own = given.group_keys.as_deref().map(followed).transpose()?.unwrap_or(0);
+            let withholds = erasures.withholds() || own <= frames.last;
+            erased.unread = Some(frames.and(erased.unread));
+            erasures = Erasures::of_ruins(erased.clone(), if withholds { 0 } else { own });
+        }
+        exported.unread_events = erased.unread;
+        let (keyless, named) = asked_for(&self.query, keys, || Ok(erased.clone()))?;
         // The file that says whether it does may not be the log's.
         let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named, Asks::ALL);
         let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;
@@ -131,7 +139,7 @@ impl Export {
                 unread: exported.unread_events.is_some(),
                 withheld: erasures.withholds(),
             };
-            exported.subjects = nothing.subjects(|| Ok(examined.erased.clone()))?;
+            exported.subjects = nothing.subjects(|| Ok(erased.clone()))?;
         }
         Ok(())
     }

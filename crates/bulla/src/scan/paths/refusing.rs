@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing is said to be missing that could not be looked at, so that nobody lets go of a path that is well.
 
-use super::{LogPaths, OnePath};
+use super::{LogPaths, OnePath, not_there};
 use crate::format::path::NoPath;
 use crate::keys::paths::Fate;
 use crate::keys::seal_state::SealState;
@@ -10,6 +10,11 @@ use crate::scan::stored_tree;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, MissingPath, Paths, Result, Store};
+use bulla_text::spelling::counted;
+use std::ops::Range;
+
+/// How often it is looked whether a writer signs what is not found.
+const LOOKS: usize = 16;
 
 impl LogPaths {
     /// That each of the paths that are `meant` could be looked at.
@@ -61,6 +66,42 @@ impl LogPaths {
         Err(Error::unavailable(format!(
             "{place} is a path of the log, and is missing: {reason}. Without it a shorter log could be gone on with: bring it, or \
              mount it; where it is lost for good, {way_out}"
+        )))
+    }
+
+    /// As [`Paths::out_of_reach`].
+    pub(super) fn signed_out_of_reach(&self) -> Option<Range<u64>> {
+        let keys = self.keys.as_ref()?;
+        if !self.has_lost_one_for_good() && self.missing().iter().all(|missing| missing.left) {
+            return None;
+        }
+        for _ in 0..LOOKS {
+            let signed = self.published_frames().unwrap_or(0);
+            let covered = signed_elsewhere(self, &**keys, signed)?;
+            if self.state().writing {
+                return Some(signed..covered);
+            }
+            // A writer may have signed more meanwhile, and let go of the tree before.
+            self.look();
+            if self.published_frames().unwrap_or(0) == signed {
+                return Some(signed..covered);
+            }
+        }
+        None
+    }
+
+    /// That no frames are [out of reach](Paths::out_of_reach).
+    ///
+    /// # Errors
+    /// `Unavailable`, naming the frames and the paths that are lost.
+    pub(super) fn require_in_reach(&self) -> Result<()> {
+        let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach() else { return Ok(()) };
+        Err(Error::unavailable(format!(
+            "the newest checkpoint on the paths of the log that are there covers {}, and the log's seal state {covered}: {}. Nothing is \
+             told of a part as if it were the log: find the path, and name it again; `bulla verify` tells what the others have, and \
+             `bulla export --salvage` gives it out; docs/operating.md, \"The path in use is lost\", says what else there is to do",
+            counted(signed, "frame"),
+            not_there(self)
         )))
     }
 

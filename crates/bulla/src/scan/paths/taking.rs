@@ -13,6 +13,7 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Lock, MissingPath, PathState, Paths, Result, Store, Switch};
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 /// A path that takes what is written from now on.
@@ -127,8 +128,13 @@ impl LogPaths {
         heads.into_iter().filter_map(unlike).collect()
     }
 
-    /// Gives a path the log's configuration, where it has another one, and the directories of a log.
+    /// Gives a path the log's configuration, where it has another one, and the directories of a log. What a mirror has left there would count in
+    /// the place of that with some checkpoint.
     fn prepare(&self, store: &dyn Store) -> std::io::Result<()> {
+        match store.remove(config::arriving::NEXT) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed.and_then(|()| store.sync_directory(""))?,
+        }
         let text = config::read(self).unwrap_or_else(|_| self.state().config.clone());
         if config::read(store).is_ok_and(|found| found == text) {
             return Ok(());
@@ -406,6 +412,10 @@ impl Paths for LogPaths {
             })
         });
         missing.collect()
+    }
+
+    fn out_of_reach(&self) -> Option<Range<u64>> {
+        self.signed_out_of_reach()
     }
 
     fn states(&self) -> Vec<PathState> {
