@@ -204,13 +204,14 @@ fn nobody_is_answered_from_what_is_left_without_the_path_in_use() {
             place.run("config", &["set", "backup_paths", &paths(&place, &["third"])]).exits(exit::DONE);
         }
         let proof = place.path("proof").into_os_string().into_string().unwrap();
+        let recipient = place.info("recipients")[0].as_str().unwrap().to_owned();
         let mirror = place.path("mirror").into_os_string().into_string().unwrap();
         for (command, more) in [
             ("export", &[][..]),
             ("export", &["--subject", "cleo"]),
             ("export", &["--entry", "0"]),
             ("prove", &["--subject", "bob", "-o", &proof]),
-            ("grant", &["--subject", "bob", "-o", &proof]),
+            ("grant", &["--subject", "bob", "--recipient", &recipient, "-o", &proof]),
             ("tail", &[]),
             ("events", &[]),
             ("hold", &["list"]),
