@@ -174,6 +174,9 @@ struct Facts {
     missing_paths: Vec<MissingPathJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_with_path: Option<LostFramesJson>,
+    /// The first and the last of the frames that were signed behind those that this tells of, which no checkpoint covers on the paths that are there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    out_of_reach: Option<[u64; 2]>,
     /// What the log drops, or dropped and no durable event of it tells; `null` where it does not, and where the key directory, which says
     /// so, cannot be read.
     dropping: Option<Dropping>,
@@ -334,6 +337,7 @@ impl From<bulla::Info> for Facts {
             paths: info.paths.iter().map(PathJson::from).collect(),
             missing_paths: info.missing_paths.iter().map(MissingPathJson::from).collect(),
             lost_with_path: LostFramesJson::of(&info.lost),
+            out_of_reach: info.out_of_reach.as_ref().map(|frames| [frames.start, frames.end - 1]),
             dropping: None,
             keys_failures: Vec::new(),
             locked: info.locked,
@@ -397,6 +401,11 @@ impl Facts {
         }));
         lines.extend(self.paths.iter().map(|path| ("path", path.to_text())));
         lines.extend(self.lost_with_path.iter().map(|lost| ("lost", lost.to_text())));
+        lines.extend(self.out_of_reach.iter().map(|[first, last]| {
+            let told =
+                format!("frames {first} to {last} were signed, and no checkpoint that is there covers them: run `bulla verify`");
+            ("NOT HERE", told)
+        }));
         lines.extend(self.dropping.iter().map(|dropping| {
             let (more, since) = (if dropping.over { "" } else { " at least" }, dropping.since.as_deref());
             let since = since.map_or_else(String::new, |since| format!(" since {since}"));

@@ -75,10 +75,6 @@ pub trait Paths: Debug {
     /// `Unavailable` where that note is damaged or cannot be read.
     fn first_unfollowed(&self) -> Result<Option<u64>>;
 
-    /// The frames that were signed, and of which no path that is there has as much as the tree, where a path is lost; none of a log whose key
-    /// directory is not at hand.
-    fn signed_and_lost(&self) -> Option<Range<u64>>;
-
     /// Whether all paths that are named are there, and list their segments: what none of them has is on none. Looks at each of them.
     fn are_all_there(&self) -> bool;
 
@@ -102,6 +98,10 @@ pub trait Paths: Debug {
     /// The paths that are not there.
     fn missing(&self) -> Vec<MissingPath>;
 
+    /// The frames that were signed, as the key directory knows, behind the newest checkpoint of the paths that are there, where one is lost,
+    /// or missing without having been left. `None` where nothing is known of such frames.
+    fn out_of_reach(&self) -> Option<Range<u64>>;
+
     /// All paths that are named, in the order in which they are tried, and those that the key directory has as lost.
     fn states(&self) -> Vec<PathState>;
 
@@ -116,7 +116,8 @@ pub trait Paths: Debug {
     /// Refuses a log that is not to be answered from for want of a path. One that is written is always read.
     ///
     /// # Errors
-    /// `Unavailable` where a path is missing that may hold what no other has; `Tampered` where there are [`Paths::mismatches`].
+    /// `Unavailable` where a path is missing that may hold what no other has, and where frames are [out of reach](Paths::out_of_reach);
+    /// `Tampered` where there are [`Paths::mismatches`].
     fn require_readable(&self) -> Result<()>;
 
     /// What lies on one path and contradicts the others, one sentence each: a checkpoint that is not of a beginning of the log, or of which

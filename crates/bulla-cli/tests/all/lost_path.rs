@@ -166,6 +166,103 @@ pub(crate) fn look(mut see: impl FnMut(&[OsString], &str)) {
         }
     }
     drop(logs);
+    let (place, _) = in_use_is_lost();
+    let words = place.arguments("info", &["--json"]);
+    let ran = bulla(&words).exits(exit::DONE);
+    see(&words, &ran.out);
+    assert!(ran.json()["out_of_reach"].is_array(), "{ran:?}");
+}
+
+/// A log whose path in use is gone, with the newest checkpoint: there `cleo` was erased, and `ada` held, of whom the paths that are left have
+/// entries. Also, a copy of the vault from before that, by the names of its files.
+fn in_use_is_lost() -> (Place, Vec<(&'static str, PathBuf)>) {
+    let place = on_three_paths();
+    let office = Office::of(&place);
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    ["ada", "bob", "cleo"].into_iter().for_each(|subject| append(&log, subject));
+    log.close().unwrap();
+    let older = ["vault", "roots"].map(|name| (name, place.path(&format!("older-{name}"))));
+    older.iter().for_each(|(name, to)| copy(&place.keys(name), to));
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    moves_on(&log, &place, ("audit", "first", "second"));
+    log.hold(&office.hold("ada")).unwrap();
+    log.erase(&office.erase("cleo")).unwrap();
+    append(&log, "dora");
+    log.close().unwrap();
+    fs::rename(place.path("first"), place.audit()).unwrap();
+    fs::rename(place.path("second"), place.path("gone")).unwrap();
+    (place, older.into())
+}
+
+/// Whose personal fields a salvage gives out of the log that [`in_use_is_lost`] makes. It says what is missing, and of nobody that an older vault
+/// is to be brought.
+fn salvaged(place: &Place) -> BTreeSet<String> {
+    let ran = place.run("export", &["--salvage"]).exits(exit::VIOLATION);
+    let [first, last] = [0, 1].map(|end| place.info("out_of_reach")[end].as_u64().unwrap());
+    assert!(first > 0 && last > first + 1, "{first} to {last}");
+    assert!(ran.err.contains(&format!("frames-missing, frames {first} to {last}")), "{ran:?}");
+    assert!(ran.err.contains("whether they were erased cannot be told"), "{ran:?}");
+    assert!(!ran.err.contains("Restore the vault"), "{ran:?}");
+    let entries = parse_lines(&ran.out).into_iter();
+    entries.filter_map(|entry| Some(entry["subject"].as_str()?.to_owned())).collect()
+}
+
+/// While it is missed, and once somebody has said that it is lost for good.
+#[test]
+fn nobody_is_answered_from_what_is_left_without_the_path_in_use() {
+    let (place, older) = in_use_is_lost();
+    for noted in [false, true] {
+        if noted {
+            place.run("config", &["set", "backup_paths", &paths(&place, &["third"])]).exits(exit::DONE);
+        }
+        let proof = place.path("proof").into_os_string().into_string().unwrap();
+        let recipient = place.info("recipients")[0].as_str().unwrap().to_owned();
+        let mirror = place.path("mirror").into_os_string().into_string().unwrap();
+        for (command, more) in [
+            ("export", &[][..]),
+            ("export", &["--subject", "cleo"]),
+            ("export", &["--entry", "0"]),
+            ("prove", &["--subject", "bob", "-o", &proof]),
+            ("grant", &["--subject", "bob", "--recipient", &recipient, "-o", &proof]),
+            ("tail", &[]),
+            ("events", &[]),
+            ("hold", &["list"]),
+            ("keys", &["list"]),
+            ("sources", &[]),
+            ("erase", &["--subject", "bob", "--dry-run"]),
+            ("mirror", &[&mirror, "--once"]),
+        ] {
+            let ran = place.run(command, more).exits(exit::ENVIRONMENT);
+            assert!(ran.err.contains("second, a path of the log, is lost") == noted, "{command}: {ran:?}");
+            assert!(ran.err.contains("nothing is told of a part") || noted, "{command}: {ran:?}");
+            assert_eq!(ran.out, "", "{command}: {ran:?}");
+        }
+        assert_eq!(salvaged(&place), BTreeSet::from(["ada", "bob"].map(str::to_owned)), "noted: {noted}");
+        let verified = place.run("verify", &["--json"]).exits(exit::VIOLATION);
+        let verified = verified.json();
+        let findings = verified["findings"].as_array().unwrap();
+        let of = |kind: &str| findings.iter().filter(|found| found["kind"] == kind).collect::<Vec<_>>();
+        assert_eq!(of("frames-missing").len(), 1, "{findings:?}");
+        let lost = of("key-lost");
+        let is_told = |found: &&Value| found["detail"].as_str().unwrap().contains("not the vault");
+        assert!(!lost.is_empty() && lost.iter().all(is_told), "{findings:?}");
+        assert_eq!(verified["erased"], Value::Null);
+        // A vault that has not followed what is gone may have the keys of whoever was erased there.
+        for (name, from) in &older {
+            fs::rename(place.keys(name), place.path(name)).unwrap();
+            copy(from, &place.keys(name));
+        }
+        assert_eq!(salvaged(&place), BTreeSet::new(), "noted: {noted}");
+        for (name, _) in &older {
+            fs::rename(place.keys(name), place.path(&format!("used-{noted}-{name}"))).unwrap();
+            fs::rename(place.path(name), place.keys(name)).unwrap();
+        }
+    }
+    // Found, and named again, it is the whole log.
+    fs::rename(place.path("gone"), place.path("second")).unwrap();
+    place.run("config", &["set", "backup_paths", &paths(&place, &["second", "third"])]).exits(exit::DONE);
+    place.run("events", &[]).exits(exit::DONE);
+    place.run("verify", &[]).exits(exit::DONE);
 }
 
 #[test]

@@ -205,12 +205,16 @@ pub(crate) fn check_bounds(store: &dyn Store, settings: Options) -> Result<()> {
 /// The error of whoever would write a log, or change what it is, while its `[log]` is not the one that it is written with.
 pub(crate) fn edited(store: &dyn Store) -> Error {
     let file = store.describe(FILE);
-    Error::new(
-        ErrorKind::Refused,
-        format!(
+    let message = match arriving::counts(store) {
+        true => format!(
+            "{}, which counts in the place of {file}, has another [log] part than the log is written with: move it away",
+            store.describe(arriving::NEXT)
+        ),
+        false => format!(
             "the [log] part of {file} was edited; put it back as it was ([settings] may be changed, `bulla config` changes both)"
         ),
-    )
+    };
+    Error::new(ErrorKind::Refused, message)
 }
 
 fn is_log(store: &dyn Store) -> bool {

@@ -16,6 +16,7 @@ use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, MissingPath, PathState, Paths, Store};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +78,9 @@ pub struct Info {
     pub paths: Vec<PathState>,
     /// The frames that were lost for good with a path, as the key directory notes it.
     pub lost: LostFrames,
+    /// The frames that were signed, as the key directory knows, behind those of which this tells: what covers them lay on a path that is lost,
+    /// or is missing, and on no other.
+    pub out_of_reach: Option<Range<u64>>,
 }
 
 /// A witness that a log asks, and what it has cosigned as far as the log's files have it: each cosignature was verified.
@@ -147,6 +151,7 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         missing_paths: store.paths().map_or_else(Vec::new, Paths::missing),
         paths: store.paths().map_or_else(Vec::new, Paths::states),
         lost,
+        out_of_reach: store.paths().and_then(Paths::out_of_reach),
     })
 }
 

@@ -214,7 +214,7 @@ impl Pins {
 fn published(log: &Snapshot, trust: &Trust, pinned: TreeHead, clock: &dyn Clock) -> Result<AtPin> {
     let mut frames = log.checkpoint.size;
     for _ in 0..ATTEMPTS {
-        match log.renewed(trust) {
+        match log.renewed_in_part(trust) {
             Ok(now) => {
                 let head = TreeHead { size: now.checkpoint.size, root: now.checkpoint.root };
                 frames = head.size;

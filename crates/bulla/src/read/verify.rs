@@ -34,7 +34,8 @@ use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
-use crate::scan::trust::{Trust, Witnessed};
+use crate::scan::trust::Witnessed;
+use crate::scan::unread_events::UnreadEvents;
 use age::Age;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::group::GroupKeys;
@@ -42,7 +43,7 @@ use bulla_crypto::seal_chain::{SealChain, parse_seal_key};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{FileSystem, Store};
+use bulla_store::{FileSystem, Paths, Store};
 use frame::{Outcome, Wants, With, check_frame};
 pub(super) use paths::missing as missing_paths;
 use std::path::Path;
@@ -325,6 +326,11 @@ impl Verify {
             misfit.into_iter().for_each(|misfit| findings.add(misfit));
         }
         paths::judge(&**store).for_each(|finding| findings.add(finding));
+        let out_of_reach = store.paths().and_then(Paths::out_of_reach);
+        // The scan looks for what a seal state was given of.
+        let untold = out_of_reach.clone().filter(|_| state.is_none()).map(paths::out_of_reach);
+        untold.into_iter().for_each(|finding| findings.add(finding));
+        let out_of_reach = out_of_reach.map(|frames| UnreadEvents::of(frames.start, frames.end - 1));
         let identity = given.identity.clone();
         let mut index = index::Check::new(&**store, *live);
         let wants = match identity {
@@ -386,7 +392,7 @@ impl Verify {
             let tokens = match outcome.checked {
                 Ok(checked) => {
                     report.erased = report.erased.map(|erased| erased + checked.erased);
-                    let unread = erasures.as_ref().and_then(Erasures::unread);
+                    let unread = erasures.as_ref().and_then(Erasures::unread).or(out_of_reach);
                     checked.lost.into_iter().for_each(|lost| found.add(lost.finding(&frame, unread)));
                     checked.tokens
                 }
@@ -466,17 +472,15 @@ impl Verify {
         report.anchored = snapshot.anchored;
         let (numbers, unread) = scan.take_erased();
         let erased = Erased { numbers, frames: 0..checkpoint.size, unread };
-        report.erased = report.erased.filter(|_| !config.erasure || erased.unread.is_none());
+        let is_told = erased.unread.or(out_of_reach).is_none();
+        report.erased = report.erased.filter(|_| !config.erasure || is_told);
         report.tree_size = checkpoint.size;
         report.root = checkpoint.root;
         let (pin, misfit) = pins.advance(&snapshot, !scan.findings.has_violation());
         misfit.into_iter().for_each(|misfit| scan.findings.add(misfit));
         report.pin = pin;
         report.conclude(paths::placed(&**store, std::mem::take(&mut scan.findings).finish()));
-        Ok((
-            report,
-            Some(Examined { snapshot: snapshot.clone(), frames: seen, next: scan.next_frame(), erased }),
-        ))
+        Ok((report, Some(Examined { snapshot: snapshot.clone(), frames: seen, erased, out_of_reach })))
     }
 }
 
@@ -485,10 +489,10 @@ pub(crate) struct Examined {
     pub(crate) snapshot: Snapshot,
     /// The leaf of every frame that was found: whoever reads the log again knows whether it is the same one.
     pub(crate) frames: Vec<Hash>,
-    /// The number of the frame behind them.
-    pub(crate) next: u64,
     /// Whose keys were destroyed.
     pub(crate) erased: Erased,
+    /// The frames behind these that were signed, which no checkpoint that is there covers: any may tell of more who were.
+    pub(crate) out_of_reach: Option<UnreadEvents>,
 }
 
 impl Report {
@@ -520,7 +524,7 @@ impl Report {
 
 /// Whose keys were destroyed: of a log that is damaged, as far as it tells.
 fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>> {
-    let load = move |from| match Erased::newest(log, &Trust::default(), from) {
+    let load = move |from| match Erased::newest_in_part(log, from) {
         Err(error) if error.kind() == ErrorKind::Tampered => Erased::in_ruins(log),
         erased => erased,
     };

@@ -38,7 +38,7 @@ pub(crate) fn read_checkpoint(
     findings: &mut Findings,
 ) -> Result<Option<Signed>> {
     let name = files::CHECKPOINT;
-    let kept = trust.read_witnessed(store)?;
+    let kept = trust.read_kept(store, config)?;
     let bytes = match read_note(store) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => {
@@ -72,7 +72,7 @@ pub(crate) fn read_checkpoint(
         damaged(format!("{name}: {why}"));
     }
     let anchored = trust.is_signed(&note, &parsed, findings);
-    let witnessed = trust.witnessed(config, (&note, &parsed), kept.as_deref(), findings);
+    let witnessed = trust.witnessed(config, (&note, &parsed), kept, findings);
     Ok(Some(Signed { checkpoint: parsed, anchored, witnessed, note: bytes }))
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn kept(
 ) -> Result<Vec<Cosigned>> {
     let mut kept = Vec::new();
     for path in key_ids.map(files::cosigned_path).chain([files::WITNESSED.to_owned()]) {
-        if let Some(found) = read(store, config, &path)? {
+        if let Some(found) = read_file(store, config, &path)? {
             gather(&mut kept, found);
         }
     }
@@ -109,17 +109,21 @@ pub(crate) fn signed_heads(store: &dyn Store, config: &LogConfig) -> Result<Vec<
     let paths = asked.map(|witness| files::cosigned_path(witness.key.key_id()));
     let mut heads = Vec::<SignedHead>::new();
     for path in [files::WITNESSED.to_owned()].into_iter().chain(paths) {
-        let read = match read(store, config, &path) {
-            Err(error) if error.io_error().is_some_and(is_no_file) => None,
-            read => read?,
-        };
-        if let Some((_, head)) = read
+        if let Some((_, head)) = read_file(store, config, &path)?
             && heads.iter().all(|other| other.head != head)
         {
             heads.push(SignedHead { path, head });
         }
     }
     Ok(heads)
+}
+
+/// As [`read`], where something other than a file is none.
+fn read_file(store: &dyn Store, config: &LogConfig, path: &str) -> Result<Option<(String, TreeHead)>> {
+    match read(store, config, path) {
+        Err(error) if error.io_error().is_some_and(is_no_file) => Ok(None),
+        read => read,
+    }
 }
 
 /// Whether there is something other than a file that is read.

@@ -127,7 +127,18 @@ impl Erased {
     /// # Errors
     /// `Tampered` where what is read is damaged, `Unavailable` where it cannot be read.
     pub(crate) fn newest(log: &Snapshot, trust: &Trust, from: u64) -> Result<Self> {
-        let newest = log.renewed(trust)?;
+        Self::in_newest(log.renewed(trust)?, from)
+    }
+
+    /// The same of the paths that are there, for whoever says which are missing.
+    ///
+    /// # Errors
+    /// As [`Erased::newest`], but for the paths.
+    pub(crate) fn newest_in_part(log: &Snapshot, from: u64) -> Result<Self> {
+        Self::in_newest(log.renewed_in_part(&Trust::default())?, from)
+    }
+
+    fn in_newest(newest: Snapshot, from: u64) -> Result<Self> {
         if newest.checkpoint.size <= from {
             return Ok(Erased { frames: from..from, ..Erased::default() });
         }

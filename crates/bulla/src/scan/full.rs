@@ -268,11 +268,6 @@ impl<'a> Scan<'a> {
         self.pinned.len() - 1
     }
 
-    /// The number of the frame that comes behind all that were met or are known to be missing.
-    pub(crate) fn next_frame(&self) -> u64 {
-        self.next
-    }
-
     /// Bytes in all segments.
     pub(crate) fn total_bytes(&self) -> Result<u64> {
         self.segments.iter().map(|name| self.length_of(*name)).sum()

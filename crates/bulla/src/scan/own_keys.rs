@@ -18,11 +18,20 @@ use std::sync::Arc;
 /// # Errors
 /// `Refused` where they followed other frames than the log has: their numbers may be other people's. Else where that cannot be read.
 pub(crate) fn of(keys: Arc<dyn GroupKeys>, manifest: &Manifest) -> Result<Arc<dyn GroupKeys>> {
+    of_log(keys, manifest, || manifest.snapshot.renewed(&Trust::default()))
+}
+
+/// The same, where `renewed` is the log as it is now.
+fn of_log(
+    keys: Arc<dyn GroupKeys>,
+    manifest: &Manifest,
+    renewed: impl FnOnce() -> Result<Snapshot>,
+) -> Result<Arc<dyn GroupKeys>> {
     let Followed { frames, root } = keys.erased_up_to()?;
     let Some(root) = root else { return Ok(keys) };
     let own = match frames <= manifest.size() {
         true => Some(manifest.root_at(frames)?),
-        false => signed_since(manifest, frames)?,
+        false => signed_since(manifest, frames, renewed()?)?,
     };
     match own {
         Some(own) if own == root => Ok(keys),
@@ -57,11 +66,10 @@ pub(crate) fn require_followed(manifest: &Manifest, followed: u64) -> Result<()>
     })
 }
 
-/// The root over the log's first `frames` frames, more than `manifest` has; `None` where no checkpoint covers so many by now. A writer
-/// signs more while somebody reads. That one is at work is nothing to go by: who has the storage can hold its lock, and read may be another copy of
-/// the log than it has open.
-fn signed_since(manifest: &Manifest, frames: u64) -> Result<Option<Hash>> {
-    let newer = manifest.snapshot.renewed(&Trust::default())?;
+/// The root over the log's first `frames` frames, more than `manifest` has; `None` where no checkpoint covers so many by now, `newer` being
+/// the log as it is. A writer signs more while somebody reads. That one is at work is nothing to go by: who has the storage can hold its lock,
+/// and read may be another copy of the log than it has open.
+fn signed_since(manifest: &Manifest, frames: u64, newer: Snapshot) -> Result<Option<Hash>> {
     if newer.checkpoint.size < frames {
         return Ok(None);
     }
@@ -75,12 +83,14 @@ fn signed_since(manifest: &Manifest, frames: u64) -> Result<Option<Hash>> {
     }
 }
 
-/// The same for whoever tells all that can be told of a log, however damaged: nothing is believed of keys that may be another's.
+/// The same for whoever tells all that can be told of a log, however damaged, and whichever of its paths are missing: nothing is believed of
+/// keys that may be another's.
 ///
 /// # Errors
 /// Where the log or the keys cannot be read.
 pub(crate) fn in_ruins(keys: Arc<dyn GroupKeys>, log: &Snapshot) -> Result<Arc<dyn GroupKeys>> {
-    match Manifest::load_end(log.clone()).and_then(|manifest| of(keys.clone(), &manifest)) {
+    let own = |manifest| of_log(keys.clone(), &manifest, || log.renewed_in_part(&Trust::default()));
+    match Manifest::load_end(log.clone()).and_then(own) {
         Err(error) if matches!(error.kind(), ErrorKind::Tampered | ErrorKind::Refused) => {
             Ok(Arc::new(Unfollowed(keys)))
         }

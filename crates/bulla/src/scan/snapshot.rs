@@ -129,7 +129,7 @@ impl Snapshot {
         // What is witnessed may have been replaced by a newer one since.
         let kept = snapshot.witnessed.iter().filter(|witnessed| witnessed.note.is_some());
         let kept = kept.map(|kept| SignedHead { path: files::WITNESSED.to_owned(), head: kept.head });
-        kept.chain(signed).try_for_each(|signed| snapshot.compare(&signed))?;
+        signed.into_iter().chain(kept).try_for_each(|signed| snapshot.compare(&signed))?;
         Ok(snapshot)
     }
 
@@ -196,6 +196,14 @@ impl Snapshot {
     /// As [`Snapshot::trusted`].
     pub(crate) fn renewed(&self, trust: &Trust) -> Result<Self> {
         Self::trusted(self.store.clone(), self.config.clone(), trust)
+    }
+
+    /// The same of the paths that are there, for whoever says which are missing.
+    ///
+    /// # Errors
+    /// As [`Snapshot::renewed`], but for the paths.
+    pub(crate) fn renewed_in_part(&self, trust: &Trust) -> Result<Self> {
+        Self::in_part(self.store.clone(), self.config.clone(), trust)
     }
 
     /// Whether no writer can have been at work since before this was taken. To be asked once everything was read.

@@ -1,9 +1,9 @@
 //! By what a checkpoint is believed beyond the log's own word: the log's key as somebody else knows it, and a policy.
 //!
 //! The newest checkpoint of a log that is written to has not been cosigned yet for as long as its witnesses take. So what a
-//! policy asks for is asked of `checkpoint` first, and then of `checkpoint.witnessed`, the newest one that they have
-//! cosigned: a checkpoint of the same log, whose tree the newest one's has to begin with. What follows that is signed and not
-//! witnessed.
+//! policy asks for is asked of `checkpoint` first, and then of the newest one that they have cosigned, by `checkpoint.witnessed` and
+//! the files of the witnesses together: a checkpoint of the same log, whose tree the newest one's has to begin with. What follows that is
+//! signed and not witnessed. A proof goes by the same files.
 //!
 //! `checkpoint.witnessed` is read before `checkpoint` is, and was published as `checkpoint` before: so it covers no more, beside a writer
 //! too. It does in a copy that was made beside one, file by file: then the newest checkpoint counts, if the log's frames reach as far as
@@ -11,6 +11,7 @@
 
 use crate::format::config::LogConfig;
 use crate::format::files;
+use crate::scan::cosignatures::{self, Cosigned};
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::stored_tree;
 use bulla_proof::LogKey;
@@ -42,8 +43,16 @@ pub(crate) struct Witnessed {
     pub(crate) witnesses: Vec<WitnessState>,
     /// How old the quorum is: see [`Judgement::time`].
     pub(crate) time: Option<u64>,
-    /// That checkpoint as a signed note, where it is not the log's newest one.
+    /// That checkpoint as a signed note, where the log's newest one is not witnessed by itself.
     pub(crate) note: Option<Vec<u8>>,
+}
+
+/// What is kept beside `checkpoint` for its cosignatures, as it was read.
+pub(super) struct Kept {
+    /// `checkpoint.witnessed`.
+    witnessed: Option<Vec<u8>>,
+    /// That, and the files of the witnesses.
+    cosigned: Vec<Cosigned>,
 }
 
 impl Trust {
@@ -78,36 +87,40 @@ impl Trust {
         anchored
     }
 
-    /// The kept checkpoint that witnesses have cosigned, where it is asked for and there is one. To be read before
-    /// `checkpoint` is.
+    /// What is kept beside `checkpoint` for its cosignatures, where they are asked for. To be read before `checkpoint` is.
     ///
     /// # Errors
     /// `Unavailable` where it cannot be read.
-    pub(super) fn read_witnessed(&self, store: &dyn Store) -> Result<Option<Vec<u8>>> {
-        if self.policy.is_none() {
-            return Ok(None);
-        }
-        match bulla_store::read_small(store, files::WITNESSED, MOST) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == ErrorKind::Invalid => Ok(None),
+    pub(super) fn read_kept(&self, store: &dyn Store, config: &LogConfig) -> Result<Kept> {
+        let Some(policy) = &self.policy else { return Ok(Kept { witnessed: None, cosigned: Vec::new() }) };
+        let witnessed = match bulla_store::read_small(store, files::WITNESSED, MOST) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == ErrorKind::Invalid => None,
             Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {
-                Ok(None)
+                None
             }
-            Err(error) => Err(error),
-        }
+            Err(error) => return Err(error),
+        };
+        let key_ids = policy.witnesses().iter().map(|witness| witness.key.key_id());
+        let cosigned = match policy.asks_for_witnesses() {
+            true => cosignatures::kept(store, config, key_ids)?,
+            false => Vec::new(),
+        };
+        Ok(Kept { witnessed, cosigned })
     }
 
-    /// What of the log is witnessed: `note` is its newest checkpoint, `kept` the one that was read before.
+    /// What of the log is witnessed: `note` is its newest checkpoint, `kept` was read before.
     pub(super) fn witnessed(
         &self,
         config: &LogConfig,
         (note, checkpoint): (&SignedNote<'_>, &Checkpoint),
-        kept: Option<&[u8]>,
+        kept: Kept,
         findings: &mut Findings,
     ) -> Option<Witnessed> {
         let policy = self.policy.as_ref()?;
         let name = files::WITNESSED;
-        let kept = kept.map(|kept| open_kept(policy, config, kept));
+        let Kept { witnessed: kept, mut cosigned } = kept;
+        let kept = kept.map(|kept| open_kept(policy, config, &kept));
         // Also where `checkpoint` is witnessed itself: it may have been put back with its cosignatures.
         if policy.asks_for_witnesses()
             && let Some(Ok(newer)) = &kept
@@ -130,10 +143,19 @@ impl Trust {
                 return None;
             }
         };
+        if policy.asks_for_witnesses() {
+            cosignatures::gather(&mut cosigned, (note.to_string(), head_of(checkpoint)));
+        }
+        // A larger one, of a log that was put back, is told of by what its keys have signed.
+        let newest = cosigned.iter().filter(|(_, head)| head.size <= checkpoint.size);
+        let newest = newest.filter_map(|(note, _)| open_kept(policy, config, note.as_bytes()).ok());
+        let newest = newest.chain(kept.iter().flatten().cloned()).max_by_key(|witnessed| witnessed.head.size);
+        if newest.is_some() {
+            return newest;
+        }
         let why = match kept {
-            Some(Ok(witnessed)) => return Some(witnessed),
             Some(Err(why)) => format!("{missing}; nor of {name}: {why}"),
-            None => missing,
+            _ => missing,
         };
         let detail = format!("the policy's quorum is not met of {}: {why}", files::CHECKPOINT);
         findings.add(Finding::new(FindingKind::Unwitnessed, detail));

@@ -155,6 +155,51 @@ fn what_follows_the_kept_checkpoint_is_not_witnessed_yet() {
     assert_eq!(violations(&world.verify(&policy)), [FindingKind::Unwitnessed]);
 }
 
+/// A proof is made by these files together, so what is found of the log goes by them as well.
+#[test]
+fn what_each_witness_has_cosigned_counts_beside_the_kept_checkpoint() {
+    let world = World::new();
+    world.append(3);
+    let policy = world.policy();
+    fs::write(world.path(KEPT), world.cosigned(&[1, 2])).unwrap();
+    let older = world.verify(&policy).tree_size;
+    world.append(2);
+    fs::create_dir_all(world.path("cosigned")).unwrap();
+    let own = |seed: u8| world.path(&format!("cosigned/{:08x}", witness(seed).1.key_id()));
+    let unsigned = world.cosigned(&[]);
+    let frames = || world.verify(&policy).witnessed.unwrap().frames;
+    fs::write(own(1), world.cosigned(&[1])).unwrap();
+    assert_eq!(frames(), Some(older));
+    // Each has a file of its own, or its line is in the newest one; the kept one is older, or is not there.
+    for (lines, files) in [(&[][..], &[1, 2][..]), (&[1], &[2]), (&[2], &[1])] {
+        for seed in [1, 2] {
+            fs::remove_file(own(seed)).ok();
+        }
+        files.iter().for_each(|&seed| fs::write(own(seed), world.cosigned(&[seed])).unwrap());
+        let newest = cosign(&unsigned, lines);
+        for has_kept in [true, false] {
+            if !has_kept {
+                fs::rename(world.path(KEPT), world.place.path().join("kept")).unwrap();
+            }
+            fs::write(world.path("checkpoint"), &newest).unwrap();
+            let report = world.verify(&policy);
+            assert!(report.findings.is_empty(), "{lines:?}, {has_kept}: {:?}", report.findings);
+            assert_eq!(report.witnessed.unwrap().frames, Some(report.tree_size), "{lines:?}, {has_kept}");
+            let reader = Reader::open(&world.directory).unwrap().policy(policy.clone());
+            let proven = reader.identity(identity(&world)).prove(&Query::new()).unwrap();
+            assert_eq!(proven.tree_size, report.tree_size, "{lines:?}, {has_kept}");
+            if !has_kept {
+                fs::rename(world.place.path().join("kept"), world.path(KEPT)).unwrap();
+            }
+            fs::write(world.path("checkpoint"), &unsigned).unwrap();
+        }
+    }
+    // What is no file there is none.
+    fs::remove_file(own(1)).unwrap();
+    fs::create_dir(own(1)).unwrap();
+    assert_eq!(frames(), Some(older));
+}
+
 /// As a backup beside a writer is made: the checkpoint was copied first, and the rest after more of it was witnessed.
 #[test]
 fn of_a_copy_with_an_older_checkpoint_than_was_witnessed_the_checkpoint_counts_where_the_frames_go_on_from_it()

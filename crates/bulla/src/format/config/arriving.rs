@@ -117,6 +117,12 @@ pub(super) fn arrived(store: &dyn Store) -> Result<Option<Vec<u8>>> {
     arriving.counts(store)?.then(|| arriving.text(store)).transpose()
 }
 
+/// Whether there is one that counts; false where that cannot be read.
+pub(super) fn counts(store: &dyn Store) -> bool {
+    let arriving = Arriving::read(store).ok().flatten();
+    arriving.is_some_and(|arriving| arriving.counts(store).unwrap_or(false))
+}
+
 /// Whether a mirror has begun here whose first checkpoint has not arrived: there is a configuration for one, none that counts, and no
 /// checkpoint.
 pub(crate) fn has_begun(store: &dyn Store) -> bool {

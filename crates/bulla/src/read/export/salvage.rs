@@ -20,8 +20,7 @@ use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::redaction::RedactedEntries;
-use crate::scan::unread_events::UnreadEvents;
-use bulla_store::{Error, ErrorKind, Paths, Result};
+use bulla_store::{Error, ErrorKind, Result};
 
 impl Export {
     /// Reads whatever verifies, wherever it lies.
@@ -31,21 +30,8 @@ impl Export {
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
         let verify = Verify::open_store(self.given.store.clone())?;
-        let (mut report, mut examined) =
+        let (report, examined) =
             verify.with(self.given.clone().without_group_keys()).salvaging().examine()?;
-        if let Some(lost) = self.given.store.paths().and_then(Paths::signed_and_lost) {
-            // Some that no checkpoint covers may be there.
-            let next = examined.as_ref().map_or(0, |examined| examined.next);
-            let (first, last) = (lost.start.max(next).min(lost.end - 1), lost.end - 1);
-            // They may have told of erasures.
-            if let Some(Examined { erased, .. }) = &mut examined {
-                erased.unread = Some(UnreadEvents::of(first, last).and(erased.unread));
-            }
-            let detail = "the log's seal state covers them, and the path that had them is lost";
-            let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(first);
-            finding.last_frame = Some(last);
-            report.findings.push(finding);
-        }
         let signed = !report.findings.iter().any(|finding| is_unsigned(finding.kind));
         let mut exported = Exported {
             entries: 0,
@@ -77,11 +63,18 @@ impl Export {
         let keys = given.group_keys.clone();
         let keys = keys.map(|keys| own_keys::in_ruins(keys, &examined.snapshot)).transpose()?;
         let keys = keys.as_deref();
-        let followed =
-            keys.map(|keys| own_keys::followed(keys, &examined.snapshot)).transpose()?.unwrap_or(0);
-        let erasures = Erasures::of_ruins(examined.erased.clone(), followed);
-        exported.unread_events = examined.erased.unread;
-        let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;
+        let followed = |keys: &dyn GroupKeys| own_keys::followed(keys, &examined.snapshot);
+        let mut erased = examined.erased.clone();
+        let mut erasures = Erasures::of_ruins(erased.clone(), keys.map(followed).transpose()?.unwrap_or(0));
+        if let Some(frames) = examined.out_of_reach {
+            // The vault may have followed them, of which nothing that is left can tell.
+            let own = given.group_keys.as_deref().map(followed).transpose()?.unwrap_or(0);
+            let withholds = erasures.withholds() || own <= frames.last;
+            erased.unread = Some(frames.and(erased.unread));
+            erasures = Erasures::of_ruins(erased.clone(), if withholds { 0 } else { own });
+        }
+        exported.unread_events = erased.unread;
+        let (keyless, named) = asked_for(&self.query, keys, || Ok(erased.clone()))?;
         // The file that says whether it does may not be the log's.
         let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named, Asks::ALL);
         let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;
@@ -145,7 +138,7 @@ impl Export {
                 unread: exported.unread_events.is_some(),
                 withheld: erasures.withholds(),
             };
-            exported.subjects = nothing.subjects(|| Ok(examined.erased.clone()))?;
+            exported.subjects = nothing.subjects(|| Ok(erased.clone()))?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use crate::format::segment;
 use crate::scan::finding::{Finding, FindingKind};
 use bulla_store::{MissingPath, Paths, Store};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The paths of the log that are not there, and those that are not what they say they are, or contradict the others. The frames that lie on one that is missing
 /// are told as what they are, missing, as far as they are known.
@@ -43,6 +44,15 @@ pub(super) fn placed(store: &dyn Store, mut findings: Vec<Finding>) -> Vec<Findi
         }
     }
     findings
+}
+
+/// The frames that were signed, and that no checkpoint covers on the paths that are there: see [`Paths::out_of_reach`].
+pub(super) fn out_of_reach(frames: Range<u64>) -> Finding {
+    let detail = "the seal state in the key directory was written for a log that has them signed: no checkpoint that is \
+                  there covers them";
+    let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frames.start);
+    finding.last_frame = Some(frames.end - 1);
+    finding
 }
 
 /// Those that are missing of a log that was read all the same.

@@ -191,14 +191,15 @@ impl LogPaths {
         }
         self.require_told_apart()?;
         let missing = self.missing().into_iter().find(|missing| !missing.left);
-        missing.map_or_else(|| self.require_newest(), |missing| {
-            Err(Error::unavailable(format!(
+        if let Some(missing) = missing {
+            return Err(Error::unavailable(format!(
                 "{} is a path of the log, and is missing: {}. It may hold what the others have not, so nothing is told of a part: mount \
                  it, or name with --also where it is now; `bulla verify` tells what the others have, and `bulla export --salvage` \
                  gives it out",
                 missing.place, missing.reason
-            )))
-        })
+            )));
+        }
+        self.require_in_reach()
     }
 }
 

@@ -354,6 +354,11 @@ impl LogPaths {
     /// also between a switch and the next checkpoint. The configuration is that of the path in use. Each with whether it failed.
     fn readable_for(&self, path: &str) -> Vec<(Arc<dyn Store>, bool)> {
         let state = self.state();
+        if path == config::arriving::NEXT {
+            // What a mirror left belongs to the checkpoint beside it, and to no other path's.
+            let OnePath { store, absent, failed, .. } = &state.paths[state.current];
+            return absent.is_none().then(|| (store.clone(), *failed)).into_iter().collect();
+        }
         let furthest = state.paths.iter().filter_map(|path| path.head).map(|head| head.size).max();
         if path == config::FILE || state.paths[state.current].head.map(|head| head.size) == furthest {
             drop(state);

@@ -2,16 +2,18 @@
 //!
 //! Invariant: nothing is said to be missing that could not be looked at, so that nobody lets go of a path that is well.
 
-use super::{LogPaths, OnePath, State};
+use super::{LogPaths, OnePath, State, not_there};
 use crate::format::path::NoPath;
 use crate::keys::seal_state::SealState;
-use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, MissingPath, Paths, Result, Store};
+use bulla_text::spelling::counted;
 use std::ops::Range;
-use std::sync::Arc;
+
+/// How often it is looked whether a writer signs what is not found.
+const LOOKS: usize = 16;
 
 impl LogPaths {
     /// That each of the paths that are `meant` could be looked at.
@@ -63,30 +65,40 @@ impl LogPaths {
         )))
     }
 
-    /// The frames that the seal state speaks of and no path that is there has, where one is lost.
-    pub(super) fn find_signed_and_lost(&self) -> Option<Range<u64>> {
-        let keys = self.keys.as_ref().filter(|_| self.has_lost_one())?;
-        let signed = self.published_frames().unwrap_or(0);
-        let covered = signed_elsewhere(self, &**keys, signed)?;
-        // A writer that is at work has published them meanwhile, and the tree is that of more.
-        let head = |(store, _): (Arc<dyn Store>, bool)| self.head(&read_note(&*store).ok()??);
-        let newest = self.readable().into_iter().filter_map(head).map(|head| head.size).max();
-        (newest.unwrap_or(0) < covered).then_some(signed..covered)
+    /// As [`Paths::out_of_reach`].
+    pub(super) fn signed_out_of_reach(&self) -> Option<Range<u64>> {
+        let keys = self.keys.as_ref()?;
+        if !self.has_lost_one() && self.missing().iter().all(|missing| missing.left) {
+            return None;
+        }
+        for _ in 0..LOOKS {
+            let signed = self.published_frames().unwrap_or(0);
+            let covered = signed_elsewhere(self, &**keys, signed)?;
+            if self.state().writing {
+                return Some(signed..covered);
+            }
+            // A writer may have signed more meanwhile, and let go of the tree before.
+            self.look();
+            if self.published_frames().unwrap_or(0) == signed {
+                return Some(signed..covered);
+            }
+        }
+        None
     }
 
-    /// That no path is lost which had the newest of what was signed.
+    /// That no frames are [out of reach](Paths::out_of_reach).
     ///
     /// # Errors
-    /// `Tampered`, with the frames that it had.
-    pub(super) fn require_newest(&self) -> Result<()> {
-        self.find_signed_and_lost().map_or(Ok(()), |lost| {
-            Err(Error::tampered(format!(
-                "{} of the log's frames, from {} on, are lost with a path of the log that was in use: its seal state covers {}, and no path \
-                 that is left has their tree. Nothing is told of a part: bring that path; `bulla verify` tells what the others \
-                 have, and `bulla export --salvage` gives it out",
-                lost.end - lost.start, lost.start, lost.end
-            )))
-        })
+    /// `Unavailable`, naming the frames and the paths that are lost.
+    pub(super) fn require_in_reach(&self) -> Result<()> {
+        let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach() else { return Ok(()) };
+        Err(Error::unavailable(format!(
+            "the newest checkpoint on the paths of the log that are there covers {}, and the log's seal state {covered}: {}. Nothing is \
+             told of a part as if it were the log: find the path, and name it again; `bulla verify` tells what the others have, and \
+             `bulla export --salvage` gives it out; docs/operating.md, \"The path in use is lost\", says what else there is to do",
+            counted(signed, "frame"),
+            not_there(self)
+        )))
     }
 
     /// Says which paths are missing that the log goes on without.

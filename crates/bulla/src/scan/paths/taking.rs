@@ -129,8 +129,13 @@ impl LogPaths {
         heads.into_iter().filter_map(unlike).collect()
     }
 
-    /// Gives a path the log's configuration, where it has another one, and the directories of a log.
+    /// Gives a path the log's configuration, where it has another one, and the directories of a log. What a mirror has left there would count in
+    /// the place of that with some checkpoint.
     fn prepare(&self, store: &dyn Store) -> std::io::Result<()> {
+        match store.remove(config::arriving::NEXT) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed.and_then(|()| store.sync_directory(""))?,
+        }
         let text = self.config_text();
         if config::read(store).is_ok_and(|found| found == text) {
             return Ok(());
@@ -375,10 +380,6 @@ impl Paths for LogPaths {
         state.known.iter().any(|known| known.fate == Fate::Lost && !is_there(known.id))
     }
 
-    fn signed_and_lost(&self) -> Option<Range<u64>> {
-        self.find_signed_and_lost()
-    }
-
     fn first_unfollowed(&self) -> Result<Option<u64>> {
         self.keys.as_ref().map_or(Ok(None), |keys| unfollowed::load(&**keys))
     }
@@ -422,6 +423,10 @@ impl Paths for LogPaths {
             })
         });
         missing.collect()
+    }
+
+    fn out_of_reach(&self) -> Option<Range<u64>> {
+        self.signed_out_of_reach()
     }
 
     fn states(&self) -> Vec<PathState> {

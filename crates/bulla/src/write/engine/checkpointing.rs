@@ -213,7 +213,7 @@ impl Engine {
         let start = clock.steady();
         let publish = || self.back_off.retry_beside(|_| true, || checkpointer.publish());
         let published = timed(clock, &self.meter.publishing, publish);
-        let told = self.tell_switches();
+        let told = self.tell_switches(false);
         if published? {
             self.meter.checkpoints.add(clock.steady().saturating_sub(start));
         }

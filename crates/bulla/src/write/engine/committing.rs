@@ -216,6 +216,14 @@ impl Committing {
     }
 }
 
+/// What became of acknowledgements.
+struct Held {
+    /// Whether what is written has another turn since, so that they wait for an epoch, which is to be asked for.
+    moved: bool,
+    /// Whether the epoch that they wait for was committed just now, so that they wait for a checkpoint.
+    held: bool,
+}
+
 impl Engine {
     /// Does what the queue gave to do.
     ///
@@ -280,7 +288,7 @@ impl Engine {
             synced if synced >= first => (committing.synced, committing.unsynced) = (before, since),
             _ => committing.unsynced = committing.unsynced.into_iter().chain(since).min(),
         }
-        let held = self.hold_acknowledgements(committing, epoch);
+        let Held { moved, held } = self.hold_acknowledgements(committing, epoch);
         self.deliver(committing);
         self.pass_sources_on(committing);
         let frames = committing.committer.synced();
@@ -299,7 +307,7 @@ impl Engine {
                 false => Ok(()),
             }
         });
-        let told = self.tell_switches();
+        let told = self.tell_switches(moved);
         let acknowledged = acknowledged?;
         told?;
         self.events_are_durable(committing.committer.synced());
@@ -320,7 +328,7 @@ impl Engine {
         if synced.is_ok() {
             (committing.synced, committing.unsynced) = (committing.committed, None);
         }
-        self.hold_acknowledgements(committing, None);
+        let Held { moved, .. } = self.hold_acknowledgements(committing, None);
         self.deliver(committing);
         self.pass_sources_on(committing);
         let frames = committing.committer.synced();
@@ -331,7 +339,7 @@ impl Engine {
                 events.into_iter().for_each(|event| drop(sequencer.request_event(event)));
             });
         }
-        let told = self.tell_switches();
+        let told = self.tell_switches(moved);
         synced.and(told).inspect_err(|error| self.fail(error))?;
         self.events_are_durable(committing.committer.synced());
         self.progress.durable(committing.synced.position);
@@ -340,17 +348,18 @@ impl Engine {
 
     /// Where another path has taken over, nothing that lies there is acknowledged before a checkpoint there covers the first epoch that does,
     /// and all before it: should the path before be lost, frames that nobody has signed and the key of the epoch at work are lost with it, and
-    /// then nothing that comes after them can be gone on with. `epoch` was committed just now. Returns whether it is the one that this waits
-    /// for.
-    fn hold_acknowledgements(&self, committing: &mut Committing, epoch: Option<u64>) -> bool {
-        if let Some(first) = committing.committer.take_moved() {
+    /// then nothing that comes after them can be gone on with. `epoch` was committed just now.
+    fn hold_acknowledgements(&self, committing: &mut Committing, epoch: Option<u64>) -> Held {
+        let moved = committing.committer.take_moved();
+        if let Some(first) = moved {
             self.await_epoch(committing, first);
         }
+        let moved = moved.is_some();
         let epoch = epoch.filter(|epoch| committing.awaits_epoch.is_some_and(|first| first <= *epoch));
-        let Some(epoch) = epoch else { return false };
+        let Some(epoch) = epoch else { return Held { moved, held: false } };
         committing.awaits_epoch = None;
         self.progress.hold_until(epoch + 1);
-        true
+        Held { moved, held: true }
     }
 
     /// Has nothing be acknowledged before a checkpoint covers an epoch that begins in this frame or behind it.

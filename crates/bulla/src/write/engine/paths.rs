@@ -40,10 +40,11 @@ pub(super) fn adopt(
 }
 
 impl Engine {
-    /// Asks for the events of the paths that took over, and for an epoch, which begins after every failure.
-    pub(super) fn tell_switches(&self) -> Result<()> {
+    /// Asks for the events of the paths that took over, and for an epoch, which begins after every failure: also where `moved` says that what is
+    /// written has another turn than before, though the path that takes it is the one that failed.
+    pub(super) fn tell_switches(&self, moved: bool) -> Result<()> {
         let switches = self.log.paths().map(Paths::take_switches).unwrap_or_default();
-        if switches.is_empty() {
+        if switches.is_empty() && !moved {
             return Ok(());
         }
         self.staging.with_sequencer(|sequencer| {

@@ -226,6 +226,15 @@ const ATTACKS: &[Attack] = &[
         ..NOTHING
     },
     Attack {
+        name: "`checkpoint.witnessed` removed, and `checkpoint` without cosignatures",
+        carry_out: |watched| {
+            watched.strip();
+            fs::remove_file(watched.directory.join(WITNESSED)).unwrap();
+        },
+        elsewhere: "nothing has to: `cosigned/` has them",
+        ..NOTHING
+    },
+    Attack {
         name: "all cosignatures removed",
         carry_out: |watched| {
             watched.strip();
@@ -236,9 +245,10 @@ const ATTACKS: &[Attack] = &[
         ..NOTHING
     },
     Attack {
-        name: "`checkpoint.witnessed` put back to an earlier one, and `checkpoint` without cosignatures",
+        name: "`checkpoint.witnessed` put back to an earlier one, and no other cosignatures",
         carry_out: |watched| {
             watched.strip();
+            fs::remove_dir_all(watched.directory.join("cosigned")).unwrap();
             watched.put(WITNESSED, &watched.early(WITNESSED));
         },
         found: [&[], &["told: unwitnessed-tail f3-6"]],
@@ -246,11 +256,12 @@ const ATTACKS: &[Attack] = &[
         ..NOTHING
     },
     Attack {
-        name: "`checkpoint.witnessed` of another log, and `checkpoint` without cosignatures",
+        name: "`checkpoint.witnessed` of another log, and no other cosignatures",
         carry_out: |watched| {
             let other = watched.place.path().join("other");
             Init::default().origin("example.com/other").create(&other).unwrap();
             watched.strip();
+            fs::remove_dir_all(watched.directory.join("cosigned")).unwrap();
             watched.put(WITNESSED, &fs::read_to_string(other.join("checkpoint")).unwrap());
         },
         found: [&[], &["unwitnessed"]],
@@ -271,7 +282,7 @@ const ATTACKS: &[Attack] = &[
         elsewhere: "it has no cosignature, and is signed all the same",
     },
     Attack {
-        name: "cosignatures by a key that the policy does not name",
+        name: "cosignatures by a key that the policy does not name, and no others",
         carry_out: |watched| {
             let stranger = WitnessKey::from_seed("w.example/2", CosignatureAlgorithm::Ed25519, &[9; 32]);
             watched.strip();
@@ -279,6 +290,7 @@ const ATTACKS: &[Attack] = &[
             let text = SignedNote::parse(note.as_bytes()).unwrap().text.to_owned();
             let cosigned = note.clone() + &stranger.unwrap().cosign(&text, 1_800_000_000).unwrap();
             watched.put("checkpoint", &cosigned);
+            fs::remove_dir_all(watched.directory.join("cosigned")).unwrap();
             watched.put(WITNESSED, &cosigned);
         },
         found: [&[], &["unwitnessed"]],

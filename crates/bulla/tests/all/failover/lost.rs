@@ -3,7 +3,7 @@
 
 use super::world::World;
 use crate::helpers::one_in;
-use bulla::{Entry, ErrorKind, Finding, FindingKind, Log, Severity, Step};
+use bulla::{Entry, ErrorKind, Finding, FindingKind, Log, Severity, Step, Verify};
 use bulla_testkit::fault::Fault;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -426,6 +426,24 @@ fn that_a_log_is_not_gone_on_with_without_the_path_in_use_is_said_before_that_is
     world.configure(&["/third"]).unwrap();
     assert_eq!(told.lock().unwrap().iter().filter(|what| says(what)).count(), 1, "{told:?}");
     assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Tampered);
+    // Nor is anybody answered from what is left as if it were the log.
+    let info = bulla::info_of(world.log()).unwrap();
+    for error in [world.exported().unwrap_err(), world.events().unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        let said = format!("that are there covers {} frames", info.tree_size);
+        assert!(error.to_string().contains(&said), "{error}");
+    }
+    let out_of_reach = info.out_of_reach.unwrap();
+    assert_eq!(out_of_reach.start, info.tree_size);
+    assert!(out_of_reach.end > out_of_reach.start + 1, "{out_of_reach:?}");
+    // Who knows nothing of the seal state but by the paths is told of them, too.
+    let report = Verify::open_store(world.log()).unwrap().run().unwrap();
+    let is_told = |finding: &&Finding| {
+        let (first, last) = (Some(out_of_reach.start), Some(out_of_reach.end - 1));
+        finding.kind == FindingKind::FramesMissing && (finding.frame, finding.last_frame) == (first, last)
+    };
+    assert_eq!(report.findings.iter().filter(is_told).count(), 1, "{:#?}", report.findings);
+    assert_eq!(world.verify().findings.iter().filter(is_told).count(), 1);
 
     // With the path that has the rest nothing is said, and the log goes on.
     world.put_back("backup", &lost);

@@ -129,3 +129,47 @@ pub(super) fn close(log: Arc<Log>) -> bulla::Result<()> {
 pub(super) fn set_aside(log: &Log) {
     log.step(Step::Linger).unwrap();
 }
+
+/// No other path took anything, and yet what is written has another turn than before.
+#[test]
+fn after_an_outage_that_ends_where_it_began_what_is_durable_is_acknowledged_at_once() {
+    let mut world = World::new(&["/backup"]);
+    world.set("on_failure", "block");
+    let clock = Waits::new();
+    world.set_clock(clock.clone());
+    let log = world.open_stepped().unwrap();
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let told = acknowledged.clone();
+    log.when_durable(move |entries| told.store(entries, Ordering::Relaxed));
+    world.append_stepped(&log, 0..4);
+    // Both have been used.
+    for (path, numbers) in [("audit", 4..6), ("backup", 6..8)] {
+        world.machine.fail_below(path, Fault::NoSpace);
+        world.append_stepped(&log, numbers);
+        world.machine.heal();
+    }
+    assert_eq!(acknowledged.load(Ordering::Relaxed), 8);
+    // The second one takes the checkpoint, and no frame.
+    ["audit/segments", "backup/segments"]
+        .into_iter()
+        .for_each(|path| world.machine.fail_below(path, Fault::NoSpace));
+    let machine = world.machine.clone();
+    *clock.during.lock().unwrap() = Some(Box::new(move |_| {
+        machine.heal();
+        machine.fail_below("backup/segments", Fault::NoSpace);
+    }));
+    world.commit_stepped(&log, 8).unwrap();
+    *clock.during.lock().unwrap() = None;
+    (9..12).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    assert_eq!(acknowledged.load(Ordering::Relaxed), 8);
+    log.step(Step::Checkpoint).unwrap();
+    assert_eq!(acknowledged.load(Ordering::Relaxed), 12);
+    for number in 12..16 {
+        world.commit_stepped(&log, number).unwrap();
+        assert_eq!(acknowledged.load(Ordering::Relaxed), number + 1);
+    }
+    log.close().unwrap();
+    world.machine.heal();
+    world.check(16);
+    assert_eq!(world.replaced().len(), 2);
+}

@@ -1,7 +1,7 @@
 //! What is missing while a path that was left is not mounted is missing: it is no lost path, which alone explains that frames are gone.
 
 use super::world::World;
-use bulla::{ErrorKind, FindingKind, Step};
+use bulla::{ErrorKind, Step};
 use bulla_testkit::fault::Fault;
 
 /// Has the log go from one path to the next, and closes it: what it writes on each is signed.
@@ -153,30 +153,6 @@ fn a_key_directory_that_is_older_than_the_log_knows_of_no_path_that_was_left() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("backup is a path of the log, and is missing"), "{error}");
     assert_eq!(world.exported().unwrap_err().kind(), ErrorKind::Unavailable);
-}
-
-/// What lay there is no part that could be left away: whoever asks for the log is not given the rest for the whole.
-#[test]
-fn without_the_path_in_use_that_is_lost_nobody_is_answered_from_the_others() {
-    let world = World::new(&["/backup", "/third"]);
-    let log = world.open_stepped().unwrap();
-    world.append_stepped(&log, 0..4);
-    log.close().unwrap();
-    through(&world, "audit", 4..8);
-    world.exported().unwrap();
-    world.destroy("backup");
-    world.configure(&["/third"]).unwrap();
-    for refused in [world.exported(), world.events()] {
-        let error = refused.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Tampered, "{error}");
-        assert!(error.to_string().contains("are lost with a path of the log that was in use"), "{error}");
-    }
-    let (left, findings) = world.salvaged_with_findings();
-    assert_eq!(left, (0..4).collect());
-    let missing = findings.iter().find(|finding| finding.kind == FindingKind::FramesMissing).unwrap();
-    let covered = world.verify().findings;
-    let covered = covered.iter().find(|finding| finding.kind == FindingKind::FramesMissing).unwrap();
-    assert_eq!((missing.frame, missing.last_frame), (covered.frame, covered.last_frame));
 }
 
 /// It may allow what the last one does not.

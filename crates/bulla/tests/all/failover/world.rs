@@ -320,19 +320,14 @@ impl World {
 
     /// What can be read of a damaged log.
     pub(super) fn salvaged(&self) -> BTreeSet<u64> {
-        self.salvaged_with_findings().0
-    }
-
-    /// The same, and what is wrong with it.
-    pub(super) fn salvaged_with_findings(&self) -> (BTreeSet<u64>, Vec<Finding>) {
         let mut out = Vec::new();
         let export = Export::open_store(self.log()).unwrap().identity(Arc::new(OpenWrap)).salvage(true);
-        let exported = export.run(&mut out).unwrap();
+        export.run(&mut out).unwrap();
         let number = |line: &str| -> Option<u64> {
             let line = serde_json::from_str::<serde_json::Value>(line).ok()?;
             line.get("location")?.as_str()?.parse().ok()
         };
-        (String::from_utf8(out).unwrap().lines().filter_map(number).collect(), exported.findings)
+        String::from_utf8(out).unwrap().lines().filter_map(number).collect()
     }
 
     /// Reads all entries with the keys of the vault.
