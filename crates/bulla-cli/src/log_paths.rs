@@ -3,12 +3,12 @@
 use crate::exit::{Exit, Failure};
 use bulla::config;
 use bulla::keys::files;
-use bulla::store::{FileSystem, Store, StoreFile};
+use bulla::store::{FileSystem, Store, StoreFile, resolve};
 use bulla::{ErasureOrder, ErrorKind, Options};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -243,32 +243,6 @@ pub(crate) fn inside(path: &Path, directory: &Path) -> bool {
         (Ok(path), Ok(directory)) => path.starts_with(directory),
         _ => false,
     }
-}
-
-/// The path without links and `..`, as far as it exists yet; of a link to what does not, where that would come to lie.
-fn resolve(path: &Path) -> io::Result<PathBuf> {
-    // As many links that lead nowhere yet are followed as the operating system follows.
-    resolve_through(path, &mut 40)
-}
-
-fn resolve_through(path: &Path, links: &mut u32) -> io::Result<PathBuf> {
-    let mut resolved = PathBuf::new();
-    for component in std::path::absolute(path)?.components() {
-        match component {
-            Component::ParentDir => drop(resolved.pop()),
-            component => resolved.push(component),
-        }
-        resolved = match (resolved.canonicalize(), resolved.read_link()) {
-            (Ok(canonical), _) => canonical,
-            (Err(_), Ok(target)) if *links > 0 => {
-                *links -= 1;
-                let beside = resolved.parent().unwrap_or(Path::new("/")).join(target);
-                resolve_through(&beside, links)?
-            }
-            (Err(_), _) => resolved,
-        };
-    }
-    Ok(resolved)
 }
 
 /// What is wrong with the content of a file that the user named.

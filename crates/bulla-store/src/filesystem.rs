@@ -73,6 +73,12 @@ impl FileSystem {
         FileSystem { shared: Arc::new(shared) }
     }
 
+    /// Where its directory lies, or would: the path that the user wrote, from the root of the file system on and without `..`, as the
+    /// current directory was when the store was made. Links in it are not followed: see [`resolve`](crate::resolve).
+    pub fn place(&self) -> &Path {
+        self.shared.root.place()
+    }
+
     /// A path that leads to the directory that is held, whatever became of its name, for as long as this store or a clone
     /// of it lives: for libraries that take a path. It is no name to show to anybody. Where `/proc` is not mounted it is
     /// the path that the user wrote, which leads there now.

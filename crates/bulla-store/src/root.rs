@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -17,6 +17,8 @@ use crate::beneath::SEARCH;
 pub(crate) struct Root {
     path: PathBuf,
     base: Option<OwnedFd>,
+    /// The same from the root of the file system on.
+    place: PathBuf,
     /// The directories that were made, each after the one that it is in.
     made: Mutex<Vec<PathBuf>>,
 }
@@ -28,7 +30,13 @@ impl Root {
     pub(crate) fn new(path: PathBuf) -> Self {
         // Where the current directory is gone there is nothing below it either.
         let base = if path.is_absolute() { None } else { open(CWD, Path::new("."), SEARCH).ok() };
-        Root { path, base, made: Mutex::default() }
+        let place = absolute(&path);
+        Root { path, base, place, made: Mutex::default() }
+    }
+
+    /// The path from the root of the file system on.
+    pub(crate) fn place(&self) -> &Path {
+        &self.place
     }
 
     /// What paths below it are relative to, where they are.
@@ -92,6 +100,46 @@ impl Root {
         let directory = open(self.base(), parent, OFlags::RDONLY | OFlags::DIRECTORY)?;
         Ok(retry_on_intr(|| rustix::fs::fsync(&directory))?)
     }
+}
+
+/// The path from the root of the file system on, and without `..`, as the current directory is now; links in it stay, unless there is `..` behind
+/// one.
+fn absolute(path: &Path) -> PathBuf {
+    let Ok(place) = std::path::absolute(path) else { return path.to_owned() };
+    match place.components().any(|component| component == Component::ParentDir) {
+        true => resolve(&place).unwrap_or(place),
+        false => place,
+    }
+}
+
+/// A path from the root of the file system on, without links and `..`, as far as it exists yet; of a link to what does not, where that would
+/// come to lie.
+///
+/// # Errors
+/// Where the path is empty, or relative to a current directory that is gone.
+pub fn resolve(path: &Path) -> io::Result<PathBuf> {
+    // As many links that lead nowhere yet are followed as the operating system follows.
+    resolve_through(path, &mut 40)
+}
+
+fn resolve_through(path: &Path, links: &mut u32) -> io::Result<PathBuf> {
+    let mut resolved = PathBuf::new();
+    for component in std::path::absolute(path)?.components() {
+        match component {
+            Component::ParentDir => drop(resolved.pop()),
+            component => resolved.push(component),
+        }
+        resolved = match (resolved.canonicalize(), resolved.read_link()) {
+            (Ok(canonical), _) => canonical,
+            (Err(_), Ok(target)) if *links > 0 => {
+                *links -= 1;
+                let beside = resolved.parent().unwrap_or(Path::new("/")).join(target);
+                resolve_through(&beside, links)?
+            }
+            (Err(_), _) => resolved,
+        };
+    }
+    Ok(resolved)
 }
 
 fn open(base: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {

@@ -14,6 +14,8 @@
 //! They hold of a log at work, where [`Engine::change`] sees to it, as of one that is opened for the change.
 
 mod carry_out;
+mod found;
+mod losing;
 mod names;
 mod paths;
 mod plan;
@@ -320,7 +322,7 @@ impl Configure {
             None => {
                 let was_live = is_live(&*log)?;
                 self.make_pin(&mut plan, (&*log, &*keys), environment)?;
-                let _paths = self.make_paths(&mut plan, (&*directory, &*keys), environment)?;
+                let _paths = self.make_paths(&mut plan, (&directory, &keys), environment)?;
                 plan.change_settings(&*log, &*keys)?;
                 if self.changes(BACKUP_PATHS) {
                     paths::tell_what_is_elsewhere((directory, &keys), &plan.after, environment);
@@ -407,7 +409,7 @@ impl Configure {
     fn make_paths(
         &self,
         plan: &mut Plan,
-        stores: (&dyn Store, &dyn Store),
+        stores: (&Arc<dyn Store>, &Arc<dyn Store>),
         environment: &Environment,
     ) -> Result<Option<Box<dyn Lock>>> {
         if !self.changes(BACKUP_PATHS) {
@@ -420,7 +422,7 @@ impl Configure {
             }
             _ => Error::io(format!("locking {}", keys.describe(LOCK)), error),
         })?;
-        let before = host_settings::load(keys)?;
+        let before = host_settings::load(&**keys)?;
         let change = (before.named_backup_paths(), &plan.tuning.backup_paths[..]);
         let changes = paths::make(change, stores, &plan.after, environment)?;
         plan.configured.changed |= !changes.is_empty();

@@ -14,6 +14,8 @@ pub(crate) const COSIGNED: &str = "cosigned";
 pub(crate) const LOCK: &str = "LOCK";
 /// What says of a directory that it is a backup path, and of which log.
 pub(crate) const PATH: &str = "path";
+/// The directory of segments on a path that was lost and is found which count for nothing.
+pub(crate) const SET_ASIDE: &str = "set-aside";
 /// The directory of index files.
 pub(crate) const INDEX: &str = "index";
 /// The directories of a log.

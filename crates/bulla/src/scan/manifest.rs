@@ -228,26 +228,33 @@ impl Manifest {
         if let Some(lost) = self.lost.get() {
             return Ok(lost);
         }
-        let mut lost = LostFrames::default();
-        if are_lost(&*self.snapshot.store) {
-            let (mut frames, mut open) = (Frames::new(self)?, None::<Cursor>);
-            // Those that are not in their places in a segment: they are lost where none behind them is.
-            let mut without = Vec::<Commitment>::new();
-            while let Some(placed) = frames.next()? {
-                if open.as_ref().map(|open| open.name) != placed.segment {
-                    without.drain(..).for_each(|commitment| lost.add(&commitment));
-                    let name = placed.segment;
-                    open = name.map(|name| Cursor::open(&*self.snapshot.store, name)).transpose()?;
-                }
-                let head = open.as_ref().map(|open| open.peek_at(placed.offset)).transpose()?.flatten();
-                match head.is_some_and(|head| head.is_ok_and(|head| head.commitment == placed.commitment)) {
-                    true => without.clear(),
-                    false => without.push(placed.commitment),
-                }
-            }
-            without.iter().for_each(|commitment| lost.add(commitment));
-        }
+        let lost = if are_lost(&*self.snapshot.store) { self.missing()? } else { LostFrames::default() };
         Ok(self.lost.get_or_init(|| lost))
+    }
+
+    /// The frames of it that no path has which is there, whatever became of them.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`]; `Unavailable` where a segment cannot be opened.
+    pub(crate) fn missing(&self) -> Result<LostFrames> {
+        let mut lost = LostFrames::default();
+        let (mut frames, mut open) = (Frames::new(self)?, None::<Cursor>);
+        // Those that are not in their places in a segment: they are lost where none behind them is.
+        let mut without = Vec::<Commitment>::new();
+        while let Some(placed) = frames.next()? {
+            if open.as_ref().map(|open| open.name) != placed.segment {
+                without.drain(..).for_each(|commitment| lost.add(&commitment));
+                let name = placed.segment;
+                open = name.map(|name| Cursor::open(&*self.snapshot.store, name)).transpose()?;
+            }
+            let head = open.as_ref().map(|open| open.peek_at(placed.offset)).transpose()?.flatten();
+            match head.is_some_and(|head| head.is_ok_and(|head| head.commitment == placed.commitment)) {
+                true => without.clear(),
+                false => without.push(placed.commitment),
+            }
+        }
+        without.iter().for_each(|commitment| lost.add(commitment));
+        Ok(lost)
     }
 
     /// How many frames it lists.

@@ -9,6 +9,7 @@ mod crashes;
 mod directories;
 mod dropping;
 mod lost;
+mod named_again;
 mod outage;
 mod overtaken;
 mod partial;

@@ -1,15 +1,16 @@
 //! Making backup paths, and letting go of them.
 
-use crate::format::config::{self, LogConfig};
+use super::found;
+use super::losing::{self, Named, id_at, refused};
+use crate::format::config::LogConfig;
 use crate::format::files;
-use crate::format::path::{self, NoPath, PathId};
-use crate::format::segment;
+use crate::format::path::{self, PathId};
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
-use crate::scan::paths::{is_same_place, join_paths, open_path, signed_elsewhere};
+use crate::scan::paths::{join_paths, open_path, signed_elsewhere};
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_store::{Error, Result, Store};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +38,8 @@ pub enum PathOutcome {
     Made,
     /// It was made before, and the key directory did not know of it, or had it as lost.
     Found,
-    /// It is not there, and is left out: it counts as lost for good, with whatever lies there alone.
+    /// It is left out, and is not there, or has none of the frames any more that were written to it: it counts as lost for good, with whatever
+    /// lay there alone.
     Lost,
     /// It holds no frames, and is none of the log's paths any more.
     LetGo,
@@ -49,41 +51,50 @@ impl PathChange {
     }
 }
 
-/// A directory that is to be a backup path.
-struct Named<'a> {
-    path: &'a Path,
-    store: Arc<dyn Store>,
-    /// Where it is a path already.
-    id: Option<PathId>,
-}
-
 /// Makes the paths of `after` that are none yet, and has the key directory know them; those of `before` that are not among them it
-/// lets go of. One that it knows, that is not among them either and is not there any more is lost: what lay there alone is missing in the
-/// log, and who opens it has to know why. `log` is the log's own directory. Says what became of which.
+/// lets go of. One that it knows, that is not among them either and is not there any more, or was written to and has no frames, is lost: what
+/// lay there alone is missing in the log, and who opens it has to know why. What lies on one that was lost and is found, and the log has
+/// gone on without, is set aside there. `log` is the log's own directory. Says what became of which.
 ///
 /// # Errors
 /// `Refused` where a directory is not empty, or is a path of another log; where two are
-/// the same; where one holds frames that is not to be a path any more; and where one that the key directory knows is not where it lay, and
+/// the same; where one holds frames that is not to be a path any more; where one that would count as lost is there; where the log's own
+/// directory has the id of another path, or one that the key directory does not know; and where one that this knows is not where it lay, and
 /// that place is named all the same: its disk may not be mounted. `Unavailable` where a file cannot be written.
 pub(super) fn make(
     (before, after): (&[PathBuf], &[PathBuf]),
-    (log, keys): (&dyn Store, &dyn Store),
+    (own_directory, keys): (&Arc<dyn Store>, &Arc<dyn Store>),
     config: &LogConfig,
     environment: &Environment,
 ) -> Result<Vec<PathChange>> {
-    let let_go = let_go((before, after), log, config.id, environment)?;
+    let (log, keys) = (&**own_directory, &**keys);
+    let remembered = known::load(keys)?;
+    let let_go = losing::let_go((before, after), log, config.id, environment)?;
+    // One that was written to, and has nothing any more, is lost with what lay there.
+    let was_used = |id: PathId| {
+        remembered.iter().any(|known| known.id == id && matches!(known.fate, Fate::Kept | Fate::Left))
+    };
+    let (emptied, let_go) = let_go.into_iter().partition::<Vec<_>, _>(|(id, _)| was_used(*id));
     let mut named = Vec::<Named<'_>>::new();
     for path in after {
         let store = open_path(path, environment);
         let id = id_at(&*store, path, config.id)?;
-        refuse_own_directory((path, &*store), id, (log, keys), config.id)?;
+        losing::refuse_own_directory((path, &*store), id, (log, keys), config.id)?;
         named.push(Named { path, store, id });
     }
     let own = path::read(log, config.id)
         .map_err(|why| Error::unavailable(format!("{}: {why}", log.describe(""))))?;
     let own = own.unwrap_or(PathId::first_of(config.id));
-    let remembered = known::load(keys)?;
-    refuse_in_place_of(&remembered, own, &named)?;
+    losing::refuse_own_id((log, own), &named, &remembered, config.id)?;
+    losing::refuse_in_place_of(&remembered, own, &named)?;
+    let is_left_out = |known: &&KnownPath| {
+        let is_named = known.id == own || named.iter().any(|named| named.id == Some(known.id));
+        !is_named && let_go.iter().chain(&emptied).all(|(id, _)| *id != known.id)
+    };
+    remembered
+        .iter()
+        .filter(is_left_out)
+        .try_for_each(|known| losing::refuse_to_lose(known, log, config.id, environment))?;
     let (mut made, mut changes) = (Vec::<Made<'_>>::new(), Vec::new());
     for Named { path, store, .. } in &named {
         let (id, is_new) = make_path(&**store, path, config.id, environment)?;
@@ -96,6 +107,7 @@ pub(super) fn make(
         }
     }
     tell_shared_disks(log, &named, environment);
+    found::set_aside_what_is_superseded((own_directory, own), &named, &remembered, config, environment)?;
     let gone = let_go.iter().map(|(id, _)| *id).collect::<Vec<_>>();
     let before = with_first(&remembered, own, config.id);
     let all = known_from_now_on(&before, own, &made, &gone);
@@ -107,83 +119,6 @@ pub(super) fn make(
     changes.extend(others);
     changes.extend(let_go.iter().map(|(id, path)| PathChange::new(path.display(), *id, PathOutcome::LetGo)));
     Ok(changes)
-}
-
-/// The paths of `before` that are there, and are not to be paths any more.
-///
-/// # Errors
-/// `Refused` where one holds frames.
-fn let_go<'a>(
-    (before, after): (&'a [PathBuf], &[PathBuf]),
-    log: &dyn Store,
-    of: LogId,
-    environment: &Environment,
-) -> Result<Vec<(PathId, &'a Path)>> {
-    let mut let_go = Vec::new();
-    for path in before.iter().filter(|path| !after.contains(path)) {
-        let store = open_path(path, environment);
-        // The log's own directory by now: it is not let go of.
-        if is_same_place(&*store, log) {
-            continue;
-        }
-        // One that is not there any more cannot be looked at.
-        let Ok(Some(id)) = path::read(&*store, of) else { continue };
-        let_go.push((id, path.as_path()));
-        if !segment::list(&*store)?.0.is_empty() {
-            return Err(refused(
-                path,
-                "holds frames of the log, of which no other path has a copy: copy all that is in it into a directory that stays, \
-                 or keep it",
-            ));
-        }
-    }
-    Ok(let_go)
-}
-
-/// Refuses to have a path that the key directory knows count as lost, or to make another one in its place, as long as its place is named:
-/// whoever sets what is set already, at each start of a machine, says nothing of a disk that is not mounted yet.
-fn refuse_in_place_of(remembered: &[KnownPath], own: PathId, named: &[Named<'_>]) -> Result<()> {
-    let is_there = |id: PathId| id == own || named.iter().any(|named| named.id == Some(id));
-    for known in remembered.iter().filter(|known| known.fate != Fate::Lost && !is_there(known.id)) {
-        let lies_at = |named: &&Named<'_>| {
-            Path::new(&known.place) == named.path || known.place == named.store.describe("")
-        };
-        if let Some(Named { path, .. }) = named.iter().find(lies_at) {
-            return Err(refused(
-                path,
-                &format!(
-                    "is where the path {} of the log lies, which is not there: mount its disk. Where it is lost for good, leave it out \
-                     of `backup_paths` first, which says so; named again after that, it is a new path. Nothing was changed",
-                    known.id
-                ),
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses a directory with the log in it that is no backup path: its own one, which was lost and is found, most often.
-fn refuse_own_directory(
-    (path, store): (&Path, &dyn Store),
-    id: Option<PathId>,
-    (log, keys): (&dyn Store, &dyn Store),
-    of: LogId,
-) -> Result<()> {
-    let has_log = || config::load_of_log(store).is_ok_and(|(found, _)| found.id == of);
-    if id.is_some() || !has_log() {
-        return Ok(());
-    }
-    let (own, keys) = (log.describe(""), keys.describe(""));
-    let shown = path.display();
-    Err(refused(
-        path,
-        &format!(
-            "has this log in it and no file `{}`, so it is the log's own directory, or a copy of the log. Where it is the directory that \
-             was lost and is found, name it as DIR again, and {own} as a backup path: `bulla config {shown} --keys {keys} set \
-             backup_paths PATHS`, with {own} and the others that are left",
-            files::PATH
-        ),
-    ))
 }
 
 /// What the key directory takes for lost, and for found, that it did not before.
@@ -324,19 +259,6 @@ fn make_path(
     Ok((id, true))
 }
 
-/// The id of the path in a directory; `None` where it is none, or not there.
-///
-/// # Errors
-/// `Refused` where it is a path of another log; `Unavailable` where nobody can tell.
-fn id_at(store: &dyn Store, path: &Path, log: LogId) -> Result<Option<PathId>> {
-    path::read(store, log).map_err(|why| match why {
-        NoPath::Other(why) => refused(path, &format!("cannot be a path of this log: {why}")),
-        NoPath::Unclear(why) => {
-            Error::unavailable(format!("{}, a backup path, cannot be looked at: {why}", path.display()))
-        }
-    })
-}
-
 /// Says which paths are on one file system with the log's directory or with a path before them: they would fail together.
 fn tell_shared_disks(log: &dyn Store, named: &[Named<'_>], environment: &Environment) {
     let Some(tell) = &environment.path_replaced else { return };
@@ -374,10 +296,6 @@ fn require_parent(store: &dyn Store, path: &Path, environment: &Environment) -> 
             ),
         ))
     })
-}
-
-fn refused(path: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::Refused, format!("{}, a backup path, {why}", path.display()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Which of a log's paths are there, how far the log has come on each, and whether each is the path that it says it is.
 
+use super::places::Place;
 use super::{LogPaths, OnePath, State, configuration, is_same_place, order};
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::{config, files, segment};
@@ -72,6 +73,7 @@ impl LogPaths {
         let remembered = self.keys.as_ref().and_then(|keys| known::load(&**keys).ok());
         // It is written before any checkpoint over as many frames is.
         let sealed = self.keys.as_ref().and_then(|keys| SealState::load(&**keys).ok());
+        let places = stores.iter().map(|store| Place::of(&**store)).collect::<Vec<_>>();
         let mut state = self.change();
         let State { paths, known, .. } = &mut *state;
         if let Some(remembered) = remembered {
@@ -83,17 +85,20 @@ impl LogPaths {
             path.head = path.note.as_deref().and_then(|note| self.head(note));
             path.used |= path.head.is_some();
             match found {
-                Ok((id, _)) => (path.id, path.absent) = (Some(id), None),
+                Ok((id, _)) => {
+                    (path.id, path.absent) = (Some(id), None);
+                    path.place = Some(places[index].to_remember());
+                }
                 Err(why) => {
-                    let place = path.store.describe("");
-                    let is_expected = |known: &&KnownPath| known.place == place && known.fate != Fate::Lost;
+                    let is_expected =
+                        |known: &&KnownPath| places[index].is(&known.place) && known.fate != Fate::Lost;
                     let remembered = known.iter().find(is_expected).map(|known| known.id);
                     let first = (index == 0).then_some(PathId::first_of(self.log));
                     (path.id, path.absent) = (path.id.or(remembered).or(first), Some(why));
                 }
             }
         }
-        tell_apart(paths, known, self.log);
+        tell_apart(paths, &places, known, self.log);
         let furthest = order(&state.paths, &state.known).next().unwrap_or(0);
         state.current = furthest;
         state.published = state.paths[furthest].note.clone();
@@ -240,9 +245,10 @@ pub(super) fn require_directories(store: &dyn Store) -> Result<(), NoPath> {
     })
 }
 
-/// Says of each path whether it can be the one that it says it is: no other place is, and the key directory remembers no other path there,
-/// unless that one lies elsewhere now. And its checkpoint, if it has one, is the log's.
-fn tell_apart(paths: &mut [OnePath], known: &[KnownPath], log: LogId) {
+/// Says of each path, which lies in the place of the same index, whether it can be the one that it says it is: no other place is, and the key
+/// directory remembers no other path there, unless that one lies elsewhere now; and the log's own directory is none that its list does not
+/// know. And its checkpoint, if it has one, is the log's.
+fn tell_apart(paths: &mut [OnePath], lie: &[Place], known: &[KnownPath], log: LogId) {
     let present = paths.iter().map(|path| path.id.filter(|_| path.absent.is_none())).collect::<Vec<_>>();
     let places = paths.iter().map(|path| path.store.describe("")).collect::<Vec<_>>();
     for (index, path) in paths.iter_mut().enumerate() {
@@ -251,9 +257,11 @@ fn tell_apart(paths: &mut [OnePath], known: &[KnownPath], log: LogId) {
         let place = &places[index];
         let twin = (0..index).find(|&other| present[other] == Some(id));
         // Another one may lie where one was that is lost.
-        let expected =
-            known.iter().find(|known| known.fate != Fate::Lost && known.place == *place && known.id != id);
+        let is_expected =
+            |known: &&KnownPath| known.fate != Fate::Lost && known.id != id && lie[index].is(&known.place);
+        let expected = known.iter().find(is_expected);
         let expected = expected.filter(|expected| !present.contains(&Some(expected.id)));
+        let is_unknown = index == 0 && is_unlisted(id, known, log);
         let which = |id: PathId| {
             if id == PathId::first_of(log) {
                 "the log's own directory".to_owned()
@@ -272,6 +280,7 @@ fn tell_apart(paths: &mut [OnePath], known: &[KnownPath], log: LogId) {
                 which(id),
                 which(expected.id)
             )),
+            (None, None) if is_unknown => Some(format!("{place} {}", unlisted(id))),
             // Somebody put it there: what it covered, or what it should have, would be missing without a word.
             (None, None) if path.note.is_some() && path.head.is_none() => Some(format!(
                 "{place}, a path of the log, contradicts the others: its checkpoint is not signed by the log's key"
@@ -279,4 +288,18 @@ fn tell_apart(paths: &mut [OnePath], known: &[KnownPath], log: LogId) {
             (None, None) => None,
         };
     }
+}
+
+/// Whether the id that a log's own directory has is neither the log's nor one that the key directory's list of paths has: whoever has the storage
+/// put it there.
+fn is_unlisted(id: PathId, known: &[KnownPath], log: LogId) -> bool {
+    id != PathId::first_of(log) && !known.is_empty() && known.iter().all(|known| known.id != id)
+}
+
+/// What is said of such a directory.
+pub(crate) fn unlisted(id: PathId) -> String {
+    format!(
+        "has a file `{}` by which it is the path {id}, and the key directory has no such path of the log: take that file away",
+        files::PATH
+    )
 }

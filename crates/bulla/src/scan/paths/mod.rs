@@ -17,6 +17,7 @@
 
 mod cosigned;
 mod looking;
+mod places;
 mod refusing;
 mod spreading;
 mod store;
@@ -35,6 +36,8 @@ use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, FileSystem, Lock, PathStanding, PathState, Paths, Result, Store, Switch};
+pub(crate) use looking::unlisted;
+pub(crate) use places::Place;
 pub(crate) use refusing::signed_elsewhere;
 use spreading::Lacking;
 use std::cmp::Reverse;
@@ -117,6 +120,8 @@ struct OnePath {
     head: Option<TreeHead>,
     /// Of a log that is written.
     lock: Option<Arc<dyn Lock>>,
+    /// Where it was found last.
+    place: Option<String>,
     /// Whether it takes, or took, what is written.
     used: bool,
     /// How many frames the log had with the last one that was written here; at least so many, where that is not known.
@@ -140,6 +145,7 @@ impl OnePath {
             note: None,
             head: None,
             lock: None,
+            place: None,
             used: false,
             frames: u64::MAX,
             failed: false,
@@ -252,10 +258,17 @@ fn doubled(
     environment: &Environment,
 ) -> Vec<Arc<dyn Store>> {
     let is_there = |id: PathId| stores.iter().any(|store| path::read(&**store, log) == Ok(Some(id)));
+    let places = stores.iter().map(|store| Place::of(&**store)).collect::<Vec<_>>();
     let is_doubled = |store: &Arc<dyn Store>| {
-        let place = store.describe("");
-        let is_expected = |known: &KnownPath| known.fate != Fate::Lost && known.place == place;
-        stores.iter().all(|other| other.describe("") != place)
+        // By name: without links it is the other one's place.
+        let name = Place::of(&**store).name;
+        // One that lay there behind a link before is remembered by the place that the link led to.
+        let is_nowhere = |known: &KnownPath| {
+            known.id != PathId::first_of(log) && !places.iter().any(|place| place.is(&known.place))
+        };
+        let is_expected =
+            |known: &KnownPath| known.fate != Fate::Lost && (known.place == name || is_nowhere(known));
+        places.iter().all(|other| other.name != name)
             && stores.iter().any(|other| is_same_place(&**other, &**store))
             && known.iter().any(|known| is_expected(known) && !is_there(known.id))
     };

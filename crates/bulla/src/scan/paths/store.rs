@@ -49,15 +49,19 @@ impl LogPaths {
         true
     }
 
-    /// Does something on every path. That it fails on another than the one in use is no error: a path that failed may not even give
-    /// back what it has.
+    /// Does something on every path. That it fails on another than the one in use is no error, also where this one has nothing to do it to: a
+    /// path that failed, or can only be read, may not even give back what it has.
     fn everywhere(&self, work: impl Fn(&dyn Store) -> io::Result<()>) -> io::Result<()> {
         let mut stores = self.readable().into_iter().map(|(store, _)| store);
         let mut done =
             stores.next().map_or_else(|| Err(io::ErrorKind::NotFound.into()), |store| work(&*store));
         for store in stores {
             let is_missing = done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-            if work(&*store).is_ok() && is_missing {
+            let is_elsewhere = match work(&*store) {
+                Ok(()) => true,
+                Err(error) => error.kind() != io::ErrorKind::NotFound,
+            };
+            if is_missing && is_elsewhere {
                 done = Ok(());
             }
         }

@@ -1,6 +1,7 @@
 //! Which path takes what is written: another one where one fails, and what of that the key directory notes.
 
 use super::looking::require_directories;
+use super::places::Place;
 use super::spreading::Lacking;
 use super::twins::name_of;
 use super::{Files, LogPaths, OnePath, State};
@@ -22,6 +23,8 @@ struct Taken {
     store: Arc<dyn Store>,
     lock: Arc<dyn Lock>,
     id: PathId,
+    /// Where it lies.
+    place: String,
     /// Why it lacks a part of the tree.
     lacking: Option<io::Error>,
 }
@@ -77,13 +80,14 @@ impl LogPaths {
         };
         require_directories(&*store).map_err(|why| why.to_string())?;
         self.compare_again(&*store, note.as_deref())?;
-        self.note(|known| set(known, id, &store.describe(""), Fate::Kept))
-            .map_err(|error| error.to_string())?;
         let lacking = self
             .prepare(&*store)
             .and_then(|()| self.hand_over(&*store))
             .map_err(|error| format!("writing to it: {error}"))?;
-        Ok(Taken { store, lock, id, lacking })
+        // One that takes nothing stays what it was: no frame can be lost with it.
+        let place = Place::of(&*store).to_remember();
+        self.note(|known| set(known, id, &place, Fate::Kept)).map_err(|error| error.to_string())?;
+        Ok(Taken { store, lock, id, place, lacking })
     }
 
     /// That the checkpoint of a path is the one that was there, or is of a beginning of this log.
@@ -232,6 +236,7 @@ impl Paths for LogPaths {
             state.paths[index] = OnePath {
                 id: Some(taken.id),
                 lock: Some(taken.lock),
+                place: Some(taken.place),
                 used: true,
                 note,
                 head,
@@ -340,13 +345,23 @@ impl Paths for LogPaths {
             let of = |(index, path): (usize, &OnePath)| {
                 let fate = if index == current { Fate::Kept } else { Fate::Left };
                 let is_known = path.used && (index == current || path.frames <= covered);
-                Some((path.id.filter(|_| is_known)?, path.store.describe(""), fate))
+                // Where one that is not there lies is known already.
+                Some((path.id.filter(|_| is_known)?, path.place.clone(), fate))
             };
             state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
         };
         // Where that cannot be written down, the log asks for a path that it could go without: the next checkpoint tries again.
         let _ = self.note(|known| {
+            let is_spare = |known: &[KnownPath], id| {
+                known.iter().any(|known| known.id == id && known.fate == Fate::Spare)
+            };
             for (id, place, fate) in paths {
+                // One that was tried and took nothing has none of the log's frames, whatever it was given.
+                if fate == Fate::Left && is_spare(known, id) {
+                    continue;
+                }
+                let before = known.iter().find(|known| known.id == id).map(|known| known.place.clone());
+                let Some(place) = place.or(before) else { continue };
                 set(known, id, &place, fate);
                 // The one in use comes first: a checkpoint that is copied to another path does not tell them apart.
                 if fate == Fate::Kept {

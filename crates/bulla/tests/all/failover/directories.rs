@@ -353,3 +353,63 @@ fn a_backup_path_is_made_without_what_is_above_it_and_one_that_shares_a_disk_is_
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("other is on one file system with the log's directory"), "{told:?}");
 }
+
+/// Opens a log by any name of its own directory.
+fn open_by(name: &std::path::Path, keys: &std::path::Path) -> bulla::Result<Log> {
+    let [log, keys] = [name, keys].map(|path| Arc::new(FileSystem::new(path)));
+    let options = Options::default().memory(64 << 20).writers(1).retries(1);
+    Log::open_stores(log, keys, options, Environment::default())
+}
+
+/// Whoever has the storage of a path that was left could have it taken for another one, and what it should have for lost.
+#[test]
+fn the_own_directory_is_known_by_whatever_name_it_is_opened() {
+    let place = Place::new();
+    let log = place.open().unwrap();
+    append(&log, 0..20);
+    log.flush().unwrap();
+    let moved = place.place.path().join("moved");
+    fs::rename(&place.directory, &moved).unwrap();
+    append(&log, 20..40);
+    log.close().unwrap();
+    fs::rename(&moved, &place.directory).unwrap();
+    let backup = place.place.path().join("backup");
+    let (keys, own) = (default_keys(&place.directory), place.directory.clone());
+    let known = fs::read(keys.join("paths")).unwrap();
+    let of_backup = fs::read_to_string(backup.join("path")).unwrap();
+    let id = of_backup.lines().nth(2).unwrap();
+    let made_up = of_backup.replace(id, &"cd".repeat(16));
+    std::os::unix::fs::symlink(&own, place.place.path().join("link")).unwrap();
+    fs::create_dir(place.place.path().join("beside")).unwrap();
+    let names = ["audit", "beside/../audit", "link"].map(|name| place.place.path().join(name));
+    for (planted, is_away) in [(&made_up, false), (&of_backup, true)] {
+        fs::write(own.join("path"), planted).unwrap();
+        if is_away {
+            fs::rename(&backup, &moved).unwrap();
+        }
+        for name in &names {
+            let error = open_by(name, &keys).err().unwrap();
+            assert_eq!(error.kind(), bulla::ErrorKind::Tampered, "{name:?}, {is_away}: {error}");
+            let log = open_log(name, Some(&keys), &[]).unwrap();
+            let report = Verify::open_store(log).unwrap().run().unwrap();
+            let is_told = report.findings.iter().any(|finding| finding.kind == FindingKind::PathMismatch);
+            assert!(is_told, "{name:?}, {is_away}: {:?}", report.findings);
+            let configure = Configure::default().set("backup_paths", backup.to_str().unwrap()).unwrap();
+            let stores = [name.clone(), keys.clone()].map(|path| Arc::new(FileSystem::new(path)));
+            let [log, of_keys] = stores;
+            let error = configure.apply_in(log, of_keys, &Environment::default()).unwrap_err();
+            assert_eq!(error.kind(), bulla::ErrorKind::Refused, "{name:?}, {is_away}: {error}");
+            assert_eq!(fs::read(keys.join("paths")).unwrap(), known, "{name:?}, {is_away}");
+        }
+    }
+    fs::rename(&moved, &backup).unwrap();
+    fs::remove_file(own.join("path")).unwrap();
+    // By each of these names it is what it was, and its place is kept from the root on.
+    for (name, number) in names.into_iter().zip(40..) {
+        let log = open_by(&name, &keys).unwrap();
+        append(&log, number..number + 1);
+        log.close().unwrap();
+        let known = fs::read_to_string(keys.join("paths")).unwrap();
+        assert!(known.lines().all(|line| !line.contains("..")), "{known}");
+    }
+}

@@ -6,7 +6,7 @@ use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
 use bulla::{
-    Configure, Entry, Export, Finding, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths,
+    Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths,
 };
 use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::Faults;

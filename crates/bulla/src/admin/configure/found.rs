@@ -1,0 +1,174 @@
+//! What lies on a path that was lost and is found, and is named again.
+//!
+//! Frames that nobody had signed may have lain there when it was lost, and the log has gone on since with other frames of these numbers. A
+//! segment counts up to where the next one begins, so those would end what the log has, and stand in the way of it. They are set aside on
+//! that path, for people.
+//!
+//! Invariants:
+//! - no segment is touched that begins before what the path's own checkpoint covers, nor one with a frame of the tree that no other path has;
+//! - none is touched that has no frame in whose place the log has another one, on another path: what may still be taken up stays, and so does a
+//!   damaged segment;
+//! - nothing is removed.
+
+use super::losing::Named;
+use crate::format::config::LogConfig;
+use crate::format::files;
+use crate::format::path::PathId;
+use crate::format::segment::{self, SegmentName};
+use crate::keys::paths::{Fate, KnownPath};
+use crate::scan::checkpoint::read_note;
+use crate::scan::cursor::Cursor;
+use crate::scan::lost::LostFrames;
+use crate::scan::manifest::Manifest;
+use crate::scan::paths::join_paths;
+use crate::scan::snapshot::Snapshot;
+use bulla_crypto::environment::Environment;
+use bulla_store::{Error, ErrorKind, Result, Store};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Sets aside what the log has gone on without on each of its paths, its `own_directory` among them, that is named again after it was lost, or that
+/// the key directory does not know; and says so.
+///
+/// # Errors
+/// `Locked` where somebody has such a path locked; `Unavailable` where a file cannot be read, or does not get another name.
+pub(super) fn set_aside_what_is_superseded(
+    (own_directory, own): (&Arc<dyn Store>, PathId),
+    named: &[Named<'_>],
+    remembered: &[KnownPath],
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<()> {
+    let fate = |id: PathId| remembered.iter().find(|known| known.id == id).map(|known| known.fate);
+    // The log's own directory is not noted before it was written to.
+    let own_is_found = fate(own) == Some(Fate::Lost);
+    let is_found = |named: &Named<'_>| named.id.is_some_and(|id| matches!(fate(id), None | Some(Fate::Lost)));
+    let of_own = own_is_found.then_some(own_directory);
+    let found =
+        of_own.into_iter().chain(named.iter().filter(|named| is_found(named)).map(|named| &named.store));
+    let found = found.cloned().collect::<Vec<_>>();
+    // What the log is without them.
+    let rest = named.iter().filter(|named| !is_found(named));
+    let mut also = rest.clone().map(|named| named.path.to_owned()).collect::<Vec<PathBuf>>();
+    let first = match own_is_found {
+        false => Some(own_directory.clone()),
+        true => rest.map(|named| named.store.clone()).next(),
+    };
+    let Some(first) = first.filter(|_| !found.is_empty()) else { return Ok(()) };
+    if own_is_found {
+        also.remove(0);
+    }
+    let rest =
+        join_paths(first, None, &also, environment).and_then(Snapshot::of).and_then(Manifest::load_to_open);
+    let rest = match rest {
+        // What is wrong with it, whoever reads or opens it is told.
+        Err(error) if error.kind() == ErrorKind::Tampered => return Ok(()),
+        rest => rest?,
+    };
+    for path in found {
+        set_aside_on(&*path, &rest, config, environment)?;
+    }
+    Ok(())
+}
+
+/// The same on one path.
+fn set_aside_on(
+    path: &dyn Store,
+    rest: &Manifest,
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<()> {
+    let covered = match read_note(path)?.map(|note| config.own_keys().open(&note)) {
+        Some(Ok(checkpoint)) => checkpoint.size,
+        // It is no path of this log, which is told elsewhere.
+        Some(Err(_)) => return Ok(()),
+        None => 0,
+    };
+    let behind = segment::list(path)?.0.into_iter().filter(|name| name.first >= covered).collect::<Vec<_>>();
+    if behind.iter().all(|name| name.first >= rest.size()) {
+        return Ok(());
+    }
+    let _lock = path.lock(files::LOCK).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Error::new(
+            ErrorKind::Locked,
+            format!("{} is locked: another process has that path open", path.describe(files::LOCK)),
+        ),
+        _ => Error::io(format!("locking {}", path.describe(files::LOCK)), error),
+    })?;
+    let missing = rest.missing()?;
+    let mut superseded = Vec::new();
+    for name in behind {
+        // Whatever is written after a frame that came to nothing comes to nothing.
+        if is_superseded(path, name, rest, &missing, !superseded.is_empty())? {
+            superseded.push(name);
+        }
+    }
+    for name in superseded {
+        let aside = move_aside(path, name)
+            .map_err(|error| Error::io(format!("setting {} aside", path.describe(&name.path())), error))?;
+        if let Some(tell) = &environment.path_replaced {
+            tell(&format!(
+                "{} is {} now, and counts for nothing: nobody had signed what lies in it when the path was lost, and the log has gone on with \
+                 other frames of these numbers",
+                path.describe(&name.path()),
+                path.describe(&aside)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the log has gone on without a segment of a path, from its first frame or from a later one on, and another path has what of it is in
+/// the tree. `is_behind_one`: whether it has without one that was written before.
+fn is_superseded(
+    path: &dyn Store,
+    name: SegmentName,
+    rest: &Manifest,
+    missing: &LostFrames,
+    is_behind_one: bool,
+) -> Result<bool> {
+    let mut cursor = Cursor::open(path, name)?;
+    let mut frame = name.first;
+    loop {
+        // What the log has no frames for yet may still be taken up, unless frames before it came to nothing.
+        if frame >= rest.size() {
+            return Ok(is_behind_one && frame == name.first);
+        }
+        let is_elsewhere = !missing.contains(frame);
+        match cursor.peek()? {
+            Some(Ok(head)) if cursor.is_copy(&head) => cursor.pass(&head),
+            Some(Ok(head)) if head.commitment == rest.commitment(frame)? => {
+                if !is_elsewhere {
+                    return Ok(false);
+                }
+                cursor.pass(&head);
+                frame += 1;
+            }
+            Some(Ok(_)) => return Ok(is_elsewhere || is_behind_one),
+            // It was cut short, or is damaged.
+            Some(Err(_)) => return Ok(is_elsewhere),
+            // All of it is in the tree.
+            None => return Ok(is_elsewhere && frame == name.first),
+        }
+    }
+}
+
+/// Moves a segment into the directory for those that count for nothing, under a name that is free there.
+fn move_aside(path: &dyn Store, name: SegmentName) -> io::Result<String> {
+    path.create_directory(files::SET_ASIDE)?;
+    let mut aside = format!("{}/{name}", files::SET_ASIDE);
+    let mut number = 1;
+    loop {
+        match path.open(&aside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(error),
+            Ok(_) => aside = format!("{}/{name}.{number}", files::SET_ASIDE),
+        }
+        number += 1;
+    }
+    path.rename(&name.path(), &aside)?;
+    path.sync_directory(files::SET_ASIDE)?;
+    path.sync_directory(segment::DIRECTORY)?;
+    Ok(aside)
+}

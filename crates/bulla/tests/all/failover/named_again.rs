@@ -1,0 +1,274 @@
+//! Paths that are named again after they were lost, and what may not count as lost at all.
+
+use super::world::World;
+use bulla::{ErrorKind, Step};
+use bulla_testkit::fault::Fault;
+use std::collections::BTreeMap;
+
+/// What the key directory remembers of a path.
+fn fate(world: &World, id: &str) -> Option<String> {
+    let known = String::from_utf8(world.machine.read("audit.keys/paths")?).unwrap();
+    let line = known.lines().find(|line| line.starts_with(id))?;
+    line.split(' ').nth(1).map(str::to_owned)
+}
+
+fn segments(files: &BTreeMap<String, Vec<u8>>) -> Vec<(&String, &Vec<u8>)> {
+    files.iter().filter(|(name, _)| name.starts_with("segments/")).collect()
+}
+
+/// A log that went on on its backup path, where nobody has signed anything yet; `unsigned` frames lie before that on its own.
+fn just_switched(erasure: bool, unsigned: u64, fault: Fault) -> World {
+    let world = World::with_erasure(&["/backup"], erasure);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    (4..4 + unsigned).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    world.machine.fail_below("audit", fault);
+    (10..14).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    world.killed()
+}
+
+/// The log has gone on with other frames of the numbers that lie there: nobody had signed these, and they count for nothing.
+#[test]
+fn what_nobody_had_signed_on_a_path_that_is_found_is_no_hindrance() {
+    for (erasure, unsigned, fault) in
+        [(false, 0, Fault::SyncFails), (false, 1, Fault::WriteFails), (true, 0, Fault::WriteFails)]
+    {
+        let world = just_switched(erasure, unsigned, fault);
+        let found = world.files_below("backup");
+        assert!(!segments(&found).is_empty());
+        world.destroy("backup");
+        world.configure(&[]).unwrap();
+        // As many frames as lie on the other one, and more.
+        let log = world.open();
+        world.append_each(&log, 100..120);
+        log.close().unwrap();
+        let salvaged = world.salvaged();
+
+        world.put_back("backup", &found);
+        world.configure(&["/backup"]).unwrap();
+        let what = format!("{erasure}, {unsigned}, {fault:?}");
+        assert_eq!(world.exported().map_err(|error| error.to_string()), Ok(()), "{what}");
+        assert_eq!(world.salvaged(), salvaged, "{what}");
+        // It is all there, for people.
+        let there = world.files_below("backup");
+        assert!(segments(&there).is_empty(), "{what}: {:?}", there.keys());
+        for (name, content) in segments(&found) {
+            assert_eq!(there.get(&name.replace("segments/", "set-aside/")), Some(content), "{what}");
+        }
+        // Once more changes nothing.
+        world.configure(&["/backup"]).unwrap();
+        let again = world.files_below("backup").into_iter().filter(|(name, _)| !name.ends_with(".lock"));
+        assert_eq!(again.collect::<BTreeMap<_, _>>(), there);
+        let log = world.open();
+        world.append(&log, 120..124);
+        log.close().unwrap();
+        let entries = if unsigned == 0 { 0..4 } else { 0..5 };
+        world.check_contains(entries.chain(100..124));
+        // And lost again, as it has nothing of the log.
+        world.destroy("backup");
+        world.configure(&[]).unwrap();
+        world.check_contains((0..4).chain(100..124));
+    }
+}
+
+/// The same of the log's own directory.
+#[test]
+fn what_nobody_had_signed_in_the_own_directory_that_is_found_is_no_hindrance() {
+    let world = World::with_erasure(&["/backup"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    world.machine.heal();
+    world.commit_stepped(&log, 8).unwrap();
+    world.machine.fail_below("backup", Fault::SyncFails);
+    (9..12).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    let world = world.killed();
+    let found = world.files_below("audit");
+    world.destroy("audit");
+    let world = world.named("backup");
+    world.configure(&[]).unwrap();
+    let log = world.open();
+    world.append_each(&log, 100..120);
+    log.close().unwrap();
+
+    world.put_back("audit", &found);
+    let world = world.named("audit");
+    world.configure(&["/backup"]).unwrap();
+    let log = world.open();
+    world.append(&log, 120..124);
+    log.close().unwrap();
+    world.check_contains((0..8).chain(100..124));
+    // What is signed lies where it did.
+    let there = world.files_below("audit");
+    assert!(!segments(&there).is_empty());
+    assert!(there.keys().any(|name| name.starts_with("set-aside/")), "{:?}", there.keys());
+}
+
+/// Frames that a later checkpoint on another path covers, and those that can still be taken up, stay, though no checkpoint on that path covers them.
+#[test]
+fn what_is_signed_or_may_be_taken_up_is_not_set_aside() {
+    // Not gone on without it.
+    let world = just_switched(false, 1, Fault::WriteFails);
+    let found = world.files_below("backup");
+    world.destroy("backup");
+    world.configure(&[]).unwrap();
+    world.put_back("backup", &found);
+    world.configure(&["/backup"]).unwrap();
+    assert_eq!(world.files_below("backup"), found);
+    let log = world.open();
+    world.append(&log, 20..24);
+    log.close().unwrap();
+    world.check_contains((0..5).chain(10..14).chain(20..24));
+
+    // Signed on the next path alone.
+    let world = World::with_erasure(&["/backup", "/other"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    (4..8).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    world.machine.heal();
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append_stepped(&log, 8..12);
+    log.close().unwrap();
+    world.machine.heal();
+    let found = world.files_below("backup");
+    world.destroy("backup");
+    world.configure(&["/other"]).unwrap();
+    let log = world.open();
+    world.append(&log, 12..16);
+    log.close().unwrap();
+    world.put_back("backup", &found);
+    world.configure(&["/backup", "/other"]).unwrap();
+    assert_eq!(segments(&world.files_below("backup")), segments(&found));
+    world.check_contains(0..16);
+}
+
+/// The key directory would note a loss that is none, and what is taken away from then on would pass for it.
+#[test]
+fn a_path_that_is_there_cannot_count_as_lost() {
+    let world = World::with_erasure(&["/backup"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    log.close().unwrap();
+    world.machine.heal();
+    let known = world.machine.read("audit.keys/paths").unwrap();
+    let world = world.named("backup");
+    let error = world.configure(&[]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("audit, the log's own directory, is there"), "{error}");
+    assert_eq!(world.machine.read("audit.keys/paths").unwrap(), known);
+    world.destroy("audit");
+    world.configure(&[]).unwrap();
+    assert!(String::from_utf8(world.machine.read("audit.keys/paths").unwrap()).unwrap().contains(" lost "));
+}
+
+/// Whoever has the storage of the log's own directory would have the key directory note a loss by a value that is set already.
+#[test]
+fn the_own_directory_under_another_id_has_nothing_count_as_lost() {
+    let world = World::with_erasure(&["/backup"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    log.close().unwrap();
+    world.machine.heal();
+    let known = world.machine.read("audit.keys/paths").unwrap();
+    let of_backup = String::from_utf8(world.machine.read("backup/path").unwrap()).unwrap();
+    let made_up = of_backup.replace(&world.id("backup"), &"cd".repeat(16));
+    for planted in [&made_up, &of_backup] {
+        world.machine.overwrite("audit/path", planted.as_bytes());
+        let error = world.configure(&["/backup"]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("Nothing was changed"), "{error}");
+        assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Tampered);
+        assert_eq!(world.exported().unwrap_err().kind(), ErrorKind::Tampered);
+        assert_eq!(world.machine.read("audit.keys/paths").unwrap(), known);
+    }
+    // Nor where that path is left out.
+    let error = world.configure(&[]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(world.machine.read("audit.keys/paths").unwrap(), known);
+    assert!(world.machine.remove_file("audit/path"));
+    world.configure(&["/backup"]).unwrap();
+    world.check(8);
+}
+
+/// Else what lay there would be missing for good, and nothing that rests on events be answered any more.
+#[test]
+fn a_path_that_was_emptied_counts_as_lost_once_it_is_left_out() {
+    let world = World::with_erasure(&["/backup", "/other"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append_stepped(&log, 8..12);
+    log.close().unwrap();
+    world.machine.heal();
+    let id = world.id("backup");
+    assert_eq!(fate(&world, &id).as_deref(), Some("left"));
+    for name in world.files_below("backup").into_keys().filter(|name| name.starts_with("segments/")) {
+        assert!(world.machine.remove_file(&format!("backup/{name}")));
+    }
+    world.configure(&["/other"]).unwrap();
+    assert_eq!(fate(&world, &id).as_deref(), Some("lost"));
+    let log = world.open();
+    world.append(&log, 12..16);
+    log.close().unwrap();
+    assert!(world.salvaged().contains(&15));
+}
+
+/// With it no frame can be lost, so that no hole has to do with it.
+#[test]
+fn a_path_that_was_tried_and_took_nothing_is_as_spare_as_before() {
+    for (file, fault) in [("bulla.toml.tmp", Fault::NoSpace), ("checkpoint.tmp", Fault::WriteFails)] {
+        let world = World::with_erasure(&["/backup"], false);
+        let id = world.id("backup");
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 0..4);
+        world.machine.fail_below(&format!("backup/{file}"), fault);
+        world.machine.fail_below("audit/segments", Fault::NoSpace);
+        world.commit_stepped(&log, 4).unwrap_err();
+        drop(log);
+        assert!(segments(&world.files_below("backup")).is_empty());
+        assert_eq!(fate(&world, &id).as_deref(), Some("spare"), "{file}");
+        // It stays so with the next checkpoint.
+        let world = world.killed();
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 5..8);
+        log.step(Step::Checkpoint).unwrap();
+        log.close().unwrap();
+        assert_eq!(fate(&world, &id).as_deref(), Some("spare"), "{file}");
+        world.destroy("backup");
+        world.configure(&[]).unwrap();
+        assert_eq!(fate(&world, &id), None, "{file}");
+    }
+}
+
+/// It can be read, which is all that is asked of it.
+#[test]
+fn what_a_path_has_beyond_the_tree_and_does_not_let_go_of_keeps_no_log_from_being_opened() {
+    let world = World::with_erasure(&["/backup", "/other"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    world.machine.heal();
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append_stepped(&log, 8..12);
+    log.close().unwrap();
+    world.machine.heal();
+    world.destroy("backup");
+    world.configure(&["/other"]).unwrap();
+    let tile = "audit/tile/0/000.p/199";
+    world.machine.overwrite(tile, &[0; 32 * 199]);
+    world.machine.fail_below(tile, Fault::NameFails);
+    let log = world.open();
+    world.append(&log, 12..16);
+    log.close().unwrap();
+    assert!(world.machine.read(tile).is_some());
+    assert!(world.salvaged().contains(&15));
+}
