@@ -308,7 +308,8 @@ fn respond(keys: &Path, message: &[u8], answered: Answered) -> Result<Option<Res
         _ => error,
     };
     let link = match socket::connect(keys) {
-        Ok(Some(socket)) => Link::to_listener(socket),
+        // A child of a writer that was killed answers nobody.
+        Ok(Some(socket)) => Link::to_listener(socket).map_err(|_| gone())?,
         Ok(None) => return Err(gone()),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
         Err(error) => return Err(failed(error)),

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "how long a peer may take")]
 
 use super::message::LIMIT;
-use super::peer::{is_readable, watch_listener};
+use super::peer::{Listener, is_readable, watch_listener};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, SocketFlags, accept_with, shutdown};
@@ -102,10 +102,13 @@ impl Link {
     }
 
     /// A client's end. Where the process that listens is killed, a child that it had forked may keep the other end open: so that process
-    /// is watched, if the kernel has a way.
-    pub(crate) fn to_listener(socket: OwnedFd) -> Self {
-        let listener = watch_listener(&socket);
-        Link { socket, stop: None, listener }
+    /// is watched, if the kernel has a way. The socket again where it is gone already.
+    pub(crate) fn to_listener(socket: OwnedFd) -> Result<Self, OwnedFd> {
+        match watch_listener(&socket) {
+            Listener::Watched(listener) => Ok(Link { socket, stop: None, listener: Some(listener) }),
+            Listener::Unknown => Ok(Link::new(socket, None)),
+            Listener::Gone => Err(socket),
+        }
     }
 
     /// What there is something to read of once the process that listens is gone, where that is watched.

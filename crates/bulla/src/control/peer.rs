@@ -97,18 +97,40 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Received, E
     })
 }
 
-/// What there is something to read of once the process that listens at the other end of this connection is gone. `None` where the kernel
-/// cannot say (before Linux 5.3, or 6.5 for one in another namespace), and where it is gone already: then it is another one that answers.
-pub(crate) fn watch_listener(connection: &OwnedFd) -> Option<OwnedFd> {
-    let process = option(connection, libc::SO_PEERPIDFD).map(|bytes| {
+/// The process that listens at the other end of a connection.
+#[derive(Debug)]
+pub(super) enum Listener {
+    /// Of this there is something to read once it is gone.
+    Watched(OwnedFd),
+    /// It is gone, and what it had open a child has, or another process to which it passed that on.
+    Gone,
+    /// The kernel cannot say: before Linux 5.3, or 6.5 of one in another namespace, or for want of descriptors.
+    Unknown,
+}
+
+/// Watches the process that listens at the other end of this connection.
+pub(super) fn watch_listener(connection: &OwnedFd) -> Listener {
+    let process = match option(connection, libc::SO_PEERPIDFD) {
         // SAFETY: the kernel has opened it for this call, and nobody else has it.
-        unsafe { OwnedFd::from_raw_fd(c_int::from_ne_bytes(bytes)) }
-    });
-    let process = process.ok().or_else(|| {
-        let process = i32::try_from(of_connection(connection).ok()?.process).ok()?;
-        pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()
-    })?;
-    (!is_readable(&process)).then_some(process)
+        Ok(bytes) => Ok(unsafe { OwnedFd::from_raw_fd(c_int::from_ne_bytes(bytes)) }),
+        Err(Errno::NOPROTOOPT) => open_by_number(connection),
+        // So it says of one that is gone.
+        Err(Errno::INVAL) => Err(Errno::SRCH),
+        Err(error) => Err(error),
+    };
+    match process {
+        Ok(process) if is_readable(&process) => Listener::Gone,
+        Ok(process) => Listener::Watched(process),
+        Err(Errno::SRCH) => Listener::Gone,
+        Err(_) => Listener::Unknown,
+    }
+}
+
+fn open_by_number(connection: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let credentials = Credentials::from_bytes(&option(connection, libc::SO_PEERCRED)?);
+    let process = i32::try_from(credentials.process).ok().and_then(Pid::from_raw);
+    // One of another namespace has no number here.
+    pidfd_open(process.ok_or(Errno::NODATA)?, PidfdFlags::empty())
 }
 
 /// Whether there is something to read, or an end, at once.
@@ -117,7 +139,7 @@ pub(super) fn is_readable(file: &OwnedFd) -> bool {
 }
 
 /// What the kernel says of a socket, where it is as long as it should be.
-fn option<const N: usize>(socket: &OwnedFd, name: c_int) -> io::Result<[u8; N]> {
+fn option<const N: usize>(socket: &OwnedFd, name: c_int) -> Result<[u8; N], Errno> {
     let mut value = [0_u8; N];
     let mut length = libc::socklen_t::try_from(N).expect("a few bytes");
     let place = value.as_mut_ptr().cast();
@@ -126,8 +148,8 @@ fn option<const N: usize>(socket: &OwnedFd, name: c_int) -> io::Result<[u8; N]> 
         unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, place, &raw mut length) };
     match asked {
         0 if length as usize == N => Ok(value),
-        0 => Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer has another length")),
-        _ => Err(last_error().into()),
+        0 => Err(Errno::PROTO),
+        _ => Err(last_error()),
     }
 }
 
@@ -156,7 +178,7 @@ mod tests {
         let (one, other) = UnixStream::pair().unwrap();
         let one = OwnedFd::from(one);
         assert_eq!(of_connection(&one).unwrap(), own());
-        assert!(watch_listener(&one).is_none_or(|process| !is_readable(&process)), "this process runs");
+        assert!(!matches!(watch_listener(&one), Listener::Gone), "this process runs");
         assert!(!is_readable(&one));
         drop(other);
         assert!(is_readable(&one));

@@ -24,7 +24,12 @@ impl Greeted {
     pub(super) fn connect(path: &Path) -> Result<Self> {
         let failed = |error| Error::io(format!("connecting to {}", path.display()), error);
         let deadline = Instant::now() + PATIENCE;
-        let link = Link::to_listener(listener::connect(path, deadline)?);
+        let link = match Link::to_listener(listener::connect(path, deadline)?) {
+            Ok(link) => link,
+            // It may have greeted this client before it went. Who greets the next one is another process, to which it passed its socket on.
+            Err(_) => Link::to_listener(listener::connect(path, deadline)?)
+                .unwrap_or_else(|socket| Link::new(socket, None)),
+        };
         let mut messages = Messages::new(LONGEST);
         while !messages.is_next_here() {
             if !messages.fill(&link, Some(deadline)).map_err(failed)? {
