@@ -5,9 +5,7 @@ use crate::simulate::{KeyStore, copied, place};
 use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
-use bulla::{
-    Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths,
-};
+use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths};
 use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::Faults;
 use bulla_vault::{Access, Settings, Vault};
