@@ -20,6 +20,7 @@ use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::redaction::RedactedEntries;
+use bulla_crypto::group::GroupKeys;
 use bulla_store::{Error, ErrorKind, Result};
 
 impl Export {
