@@ -55,12 +55,19 @@ pub(super) fn let_go<'a>(
 }
 
 /// Refuses to have a path that the key directory knows count as lost, or to make another one in its place, as long as its place is named:
-/// whoever sets what is set already, at each start of a machine, says nothing of a disk that is not mounted yet.
-pub(super) fn refuse_in_place_of(remembered: &[KnownPath], own: PathId, named: &[Named<'_>]) -> Result<()> {
+/// whoever sets what is set already, at each start of a machine, says nothing of a disk that is not mounted yet. One that counts as lost, and
+/// is in `before` all the same, is one that was being left out when that was cut short.
+pub(super) fn refuse_in_place_of(
+    remembered: &[KnownPath],
+    own: PathId,
+    (before, named): (&[PathBuf], &[Named<'_>]),
+) -> Result<()> {
     let is_there = |id: PathId| id == own || named.iter().any(|named| named.id == Some(id));
-    for known in remembered.iter().filter(|known| known.fate != Fate::Lost && !is_there(known.id)) {
+    for known in remembered.iter().filter(|known| !is_there(known.id)) {
         let lies_at = |named: &&Named<'_>| {
-            Path::new(&known.place) == named.path || Place::of(&*named.store).is(&known.place)
+            let is_meant = known.fate != Fate::Lost
+                || named.id.is_none() && before.iter().any(|path| path == named.path);
+            is_meant && (Path::new(&known.place) == named.path || Place::of(&*named.store).is(&known.place))
         };
         if let Some(Named { path, .. }) = named.iter().find(lies_at) {
             return Err(refused(

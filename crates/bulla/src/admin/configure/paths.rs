@@ -86,7 +86,7 @@ pub(super) fn make(
         .map_err(|why| Error::unavailable(format!("{}: {why}", log.describe(""))))?;
     let own = own.unwrap_or(PathId::first_of(config.id));
     losing::refuse_own_id((log, own), &named, &remembered, config.id)?;
-    losing::refuse_in_place_of(&remembered, own, &named)?;
+    losing::refuse_in_place_of(&remembered, own, (before, &named))?;
     let is_left_out = |known: &&KnownPath| {
         let is_named = known.id == own || named.iter().any(|named| named.id == Some(known.id));
         !is_named && let_go.iter().chain(&emptied).all(|(id, _)| *id != known.id)

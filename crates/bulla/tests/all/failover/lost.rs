@@ -289,6 +289,37 @@ fn a_backup_path_that_is_lost_for_good_is_left_out_and_the_log_goes_on() {
     }
 }
 
+/// Whoever sets what is set, at each start of a machine, has no other path made where a disk is not mounted.
+#[test]
+fn leaving_a_path_out_that_was_cut_short_has_no_other_one_made_in_its_place() {
+    let first = gone_back(false).machine.operations();
+    for point in 0.. {
+        let world = gone_back(false);
+        assert_eq!(world.machine.operations(), first);
+        let found = world.files_below("backup");
+        world.destroy("backup");
+        let next = world.machine.operations();
+        world.machine.stop_at(next + point);
+        if world.configure(&[]).is_ok() {
+            assert!(point > 3, "{point} operations");
+            return;
+        }
+        let world = world.killed();
+        let settings = world.machine.read("audit.keys/settings.toml").unwrap_or_default();
+        let is_named_yet = String::from_utf8_lossy(&settings).contains("/backup");
+        let named = world.configure(&["/backup"]);
+        assert_eq!(named.is_err(), is_named_yet, "at {point}: {named:?}");
+        if let Err(error) = named {
+            assert_eq!(error.kind(), ErrorKind::Refused, "at {point}: {error}");
+            world.put_back("backup", &found);
+            let log = world.open();
+            world.append(&log, 100..104);
+            log.close().unwrap();
+            world.check_contains((0..4).chain(100..104));
+        }
+    }
+}
+
 /// It is no path of the log any more, and what lies there is read by whoever names it.
 #[test]
 fn a_lost_path_that_is_found_is_named_again() {
