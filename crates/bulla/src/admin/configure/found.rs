@@ -1,14 +1,14 @@
 //! What lies on a path that was lost and is found, and is named again.
 //!
 //! Frames that nobody had signed may have lain there when it was lost, and the log has gone on since with other frames of these numbers. A
-//! segment counts up to where the next one begins, so those would end what the log has, and stand in the way of it. They are set aside on
-//! that path, for people.
+//! segment counts up to where the next one begins, so those would end what the log has, and stand in the way of it; and what follows signed frames in a
+//! segment would be bytes that nothing explains. They are set aside on that path, for people.
 //!
 //! Invariants:
-//! - no segment is touched that begins before what the path's own checkpoint covers, nor one with a frame of the tree that no other path has;
-//! - none is touched that has no frame in whose place the log has another one, on another path: what may still be taken up stays, and so does a
-//!   damaged segment;
-//! - nothing is removed.
+//! - nothing is touched that the path's own checkpoint covers, nor a frame of the tree that no other path has;
+//! - nothing is touched but from a frame on in whose place the log has another one, on another path: what may still be taken up stays, and so does
+//!   a damaged segment;
+//! - nothing is removed that does not lie elsewhere on that path, durably.
 
 use super::losing::Named;
 use crate::format::config::LogConfig;
@@ -24,9 +24,12 @@ use crate::scan::paths::join_paths;
 use crate::scan::snapshot::Snapshot;
 use bulla_crypto::environment::Environment;
 use bulla_store::{Error, ErrorKind, Result, Store};
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// So many bytes are copied at a time.
+const PIECE: usize = 256 << 10;
 
 /// Sets aside what the log has gone on without on each of its paths, its `own_directory` among them, that is named again after it was lost, or that
 /// the key directory does not know; and says so.
@@ -85,8 +88,15 @@ fn set_aside_on(
         Some(Err(_)) => return Ok(()),
         None => 0,
     };
-    let behind = segment::list(path)?.0.into_iter().filter(|name| name.first >= covered).collect::<Vec<_>>();
-    if behind.iter().all(|name| name.first >= rest.size()) {
+    let (before, behind) =
+        segment::list(path)?.0.into_iter().partition::<Vec<_>, _>(|name| name.first < covered);
+    let missing = rest.missing()?;
+    let end = before
+        .last()
+        .map(|name| superseded_end(path, *name, (covered, rest), &missing))
+        .transpose()?
+        .flatten();
+    if end.is_none() && behind.iter().all(|name| name.first >= rest.size()) {
         return Ok(());
     }
     let _lock = path.lock(files::LOCK).map_err(|error| match error.kind() {
@@ -96,7 +106,22 @@ fn set_aside_on(
         ),
         _ => Error::io(format!("locking {}", path.describe(files::LOCK)), error),
     })?;
-    let missing = rest.missing()?;
+    let tell = |from: &str, to: &str| {
+        let told = format!(
+            "{from} is {} now, and counts for nothing: nobody had signed what lies in it when the path was lost, and the log has gone on with \
+             other frames of these numbers",
+            path.describe(to)
+        );
+        environment.path_replaced.iter().for_each(|tell| tell(&told));
+    };
+    let failed = |name: SegmentName| {
+        let what = format!("setting {} aside", path.describe(&name.path()));
+        move |error| Error::io(what, error)
+    };
+    if let Some((name, offset)) = before.last().copied().zip(end) {
+        let aside = cut_off(path, name, offset).map_err(failed(name))?;
+        tell(&format!("{} from byte {offset} on", path.describe(&name.path())), &aside);
+    }
     let mut superseded = Vec::new();
     for name in behind {
         // Whatever is written after a frame that came to nothing comes to nothing.
@@ -105,18 +130,34 @@ fn set_aside_on(
         }
     }
     for name in superseded {
-        let aside = move_aside(path, name)
-            .map_err(|error| Error::io(format!("setting {} aside", path.describe(&name.path())), error))?;
-        if let Some(tell) = &environment.path_replaced {
-            tell(&format!(
-                "{} is {} now, and counts for nothing: nobody had signed what lies in it when the path was lost, and the log has gone on with \
-                 other frames of these numbers",
-                path.describe(&name.path()),
-                path.describe(&aside)
-            ));
-        }
+        let aside = move_aside(path, name).map_err(failed(name))?;
+        tell(&path.describe(&name.path()), &aside);
     }
     Ok(())
+}
+
+/// Where in the segment that has the last frame which the path's own checkpoint covers, of so many, the first one stands in whose place the
+/// log has another, on another path.
+fn superseded_end(
+    path: &dyn Store,
+    name: SegmentName,
+    (covered, rest): (u64, &Manifest),
+    missing: &LostFrames,
+) -> Result<Option<u64>> {
+    let mut cursor = Cursor::open(path, name)?;
+    for frame in name.first..rest.size() {
+        if let Some(Ok(head)) = cursor.peek()?
+            && cursor.is_copy(&head)
+        {
+            cursor.pass(&head);
+        }
+        match cursor.peek()? {
+            Some(Ok(head)) if head.commitment == rest.commitment(frame)? => cursor.pass(&head),
+            Some(_) => return Ok((frame >= covered && !missing.contains(frame)).then_some(cursor.offset)),
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
 }
 
 /// Whether the log has gone on without a segment of a path, from its first frame or from a later one on, and another path has what of it is in
@@ -156,19 +197,45 @@ fn is_superseded(
 
 /// Moves a segment into the directory for those that count for nothing, under a name that is free there.
 fn move_aside(path: &dyn Store, name: SegmentName) -> io::Result<String> {
+    let aside = free_name(path, &name.to_string())?;
+    path.rename(&name.path(), &aside)?;
+    path.sync_directory(files::SET_ASIDE)?;
+    path.sync_directory(segment::DIRECTORY)?;
+    Ok(aside)
+}
+
+/// Moves what a segment has from `offset` on into that directory.
+fn cut_off(path: &dyn Store, name: SegmentName, offset: u64) -> io::Result<String> {
+    let aside = free_name(path, &format!("{name}.from-{offset}"))?;
+    let (segment, copy) = (path.open_write(&name.path())?, path.create(&aside)?);
+    let length = segment.length()?;
+    let (mut piece, mut copied) = (vec![0; PIECE], 0);
+    while offset + copied < length {
+        let count = segment.read_at(&mut piece, offset + copied)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        copy.write_at(&mut [IoSlice::new(&piece[..count])], copied)?;
+        copied += count as u64;
+    }
+    copy.sync()?;
+    path.sync_directory(files::SET_ASIDE)?;
+    segment.set_length(offset)?;
+    segment.sync()?;
+    Ok(aside)
+}
+
+/// A name in that directory, which is made where it is not there: this one, or with a number behind it where that is taken.
+fn free_name(path: &dyn Store, name: &str) -> io::Result<String> {
     path.create_directory(files::SET_ASIDE)?;
     let mut aside = format!("{}/{name}", files::SET_ASIDE);
     let mut number = 1;
     loop {
         match path.open(&aside) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(aside),
             Err(error) => return Err(error),
             Ok(_) => aside = format!("{}/{name}.{number}", files::SET_ASIDE),
         }
         number += 1;
     }
-    path.rename(&name.path(), &aside)?;
-    path.sync_directory(files::SET_ASIDE)?;
-    path.sync_directory(segment::DIRECTORY)?;
-    Ok(aside)
 }

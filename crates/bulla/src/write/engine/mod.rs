@@ -234,6 +234,8 @@ impl Engine {
             committing: Committing::new(committer),
             checkpointing: Checkpointing::new(checkpointer),
         };
+        // What the file of holds has is compared with what is left, where some of what it followed may be lost.
+        let holds = Some(recovered.holds).filter(|_| !are_lost(&*log));
         let mut engine = Engine {
             identity: LogIdentity { log: config.id, hash: config.hash },
             log,
@@ -242,7 +244,7 @@ impl Engine {
             subject_keys,
             common: config.common.unwrap_or(0),
             sealing: RwLock::new(()),
-            erasing: RankedMutex::new(Rank::Erasing, Some(recovered.holds)),
+            erasing: RankedMutex::new(Rank::Erasing, holds),
             when_erased: RwLock::default(),
             has_records: AtomicBool::new(false),
             hold_differences: Vec::new(),

@@ -105,6 +105,37 @@ fn what_nobody_had_signed_in_the_own_directory_that_is_found_is_no_hindrance() {
     assert!(there.keys().any(|name| name.starts_with("set-aside/")), "{:?}", there.keys());
 }
 
+/// What follows signed frames in their segment as well.
+#[test]
+fn what_nobody_had_signed_behind_signed_frames_is_no_hindrance() {
+    for erasure in [false, true] {
+        let world = just_switched(erasure, 1, Fault::WriteFails);
+        let found = world.files_below("audit");
+        world.destroy("audit");
+        let world = world.named("backup");
+        world.configure(&[]).unwrap();
+        let log = world.open();
+        world.append_each(&log, 100..120);
+        log.close().unwrap();
+
+        world.put_back("audit", &found);
+        let world = world.named("audit");
+        world.configure(&["/backup"]).unwrap();
+        assert_eq!(world.exported().map_err(|error| error.to_string()), Ok(()), "{erasure}");
+        let log = world.open();
+        world.append(&log, 120..124);
+        log.close().unwrap();
+        world.check_contains((0..4).chain(100..124));
+        // What is signed lies where it did, and the rest beside it.
+        let there = world.files_below("audit");
+        let cut = there.iter().find(|(name, _)| name.contains(".from-")).unwrap();
+        let (name, offset) = cut.0.strip_prefix("set-aside/").unwrap().split_once(".from-").unwrap();
+        let (before, offset) = (&found[&format!("segments/{name}")], offset.parse::<usize>().unwrap());
+        assert!(there[&format!("segments/{name}")].starts_with(&before[..offset]), "{erasure}");
+        assert_eq!(cut.1, &before[offset..], "{erasure}");
+    }
+}
+
 /// Frames that a later checkpoint on another path covers, and those that can still be taken up, stay, though no checkpoint on that path covers them.
 #[test]
 fn what_is_signed_or_may_be_taken_up_is_not_set_aside() {
