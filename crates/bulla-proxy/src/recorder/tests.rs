@@ -234,7 +234,7 @@ fn an_operation_counts_as_missing_by_its_result_and_no_intent_does() {
     let (files, keys) = (machine.store("audit"), machine.store("keys"));
     Init::default().erasure(false).create_in(&files, &keys, &Environment::default()).unwrap();
     let options = Options::default().memory(64 << 20).writers(1).retries(1000);
-    let options = options.retry_delay(Duration::from_millis(1)).append_timeout(Duration::from_millis(20));
+    let options = options.retry_delay(Duration::from_millis(1)).append_timeout(Duration::from_millis(300));
     let log = Log::open_stores(Arc::new(files), Arc::new(keys), options, Environment::default()).unwrap();
     let recording = Arc::new(Recording { unrecordable: Unrecordable::Pass, ..recording(&counters) });
     let clock = Environment::default().clock;
@@ -309,7 +309,7 @@ fn what_the_log_dropped_before_a_gap_never_counts_as_durable_and_the_gap_is_told
     let (files, keys) = (machine.store("audit"), machine.store("keys"));
     Init::default().erasure(false).create_in(&files, &keys, &Environment::default()).unwrap();
     let options = Options::default().memory(64 << 20).writers(1).retries(1).on_failure(OnFailure::Drop);
-    let options = options.retry_delay(Duration::from_millis(1)).append_timeout(Duration::from_millis(20));
+    let options = options.retry_delay(Duration::from_millis(1)).append_timeout(Duration::from_millis(300));
     let log = Log::open_stores(Arc::new(files), Arc::new(keys), options, Environment::default()).unwrap();
     let clock = Environment::default().clock;
     let mut recorder = Recorder::new(log.producer().ok(), Arc::new(recording(&counters)), clock, || {});
