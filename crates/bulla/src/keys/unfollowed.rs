@@ -8,7 +8,7 @@
 //! - it is removed only once the vault has followed all events from that frame on.
 
 use crate::keys::files;
-use bulla_store::{Error, Result, Store};
+use bulla_store::{Result, Store};
 
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 10;
@@ -31,8 +31,7 @@ pub(crate) fn load(keys: &dyn Store) -> Result<Option<u64>> {
 /// # Errors
 /// `Unavailable` where that cannot be written.
 pub(crate) fn save(keys: &dyn Store, frame: u64) -> Result<()> {
-    let written = bulla_store::replace(keys, files::UNFOLLOWED, text(frame).as_bytes());
-    written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::UNFOLLOWED)), error))
+    files::replace(keys, files::UNFOLLOWED, text(frame).as_bytes())
 }
 
 /// Has there be none any more.
@@ -40,11 +39,7 @@ pub(crate) fn save(keys: &dyn Store, frame: u64) -> Result<()> {
 /// # Errors
 /// `Unavailable` where it cannot be removed.
 pub(crate) fn remove(keys: &dyn Store) -> Result<()> {
-    let removed = match keys.remove(files::UNFOLLOWED) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed.and_then(|()| keys.sync_directory("")),
-    };
-    removed.map_err(|error| Error::io(format!("removing {}", keys.describe(files::UNFOLLOWED)), error))
+    files::remove(keys, files::UNFOLLOWED)
 }
 
 fn text(frame: u64) -> String {
