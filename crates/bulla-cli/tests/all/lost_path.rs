@@ -523,7 +523,9 @@ fn records_that_went_into_lost_frames_are_read_again_with_the_cache_and_without(
     assert_eq!((&with.out, &with.err), (&without.out, &without.err));
     assert!(with.out.contains("they are read again where the sources still have them"), "{with:?}");
     let behind = place.run("sources", &["--json"]).exits(exit::DONE).json();
-    assert!(behind["sources"][0]["lag"].as_u64().is_some_and(|lag| lag > 0), "{behind}");
+    // What went to the third path, where some did, is beyond what is missing.
+    let bytes = |what: &str| behind["sources"][0][what].as_u64().unwrap();
+    assert!(bytes("lag") + bytes("missing") > 0, "{behind}");
     fs::write(&state, kept).unwrap();
     follow_on(&place, &file);
     fs::remove_file(&state).unwrap();
