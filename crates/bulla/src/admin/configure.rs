@@ -323,7 +323,8 @@ impl Configure {
                 let was_live = is_live(&*log)?;
                 self.make_pin(&mut plan, (&*log, &*keys), environment)?;
                 let _paths = self.make_paths(&mut plan, (&directory, &keys), environment)?;
-                plan.change_settings(&*log, &*keys)?;
+                let changed = plan.change_settings(&*log, &*keys);
+                changed.map_err(|error| but_noted(error, &plan.configured.paths))?;
                 if self.changes(BACKUP_PATHS) {
                     paths::tell_what_is_elsewhere((directory, &keys), &plan.after, environment);
                 }
@@ -448,4 +449,16 @@ fn unordered() -> Error {
 
 fn given_twice(key: &str) -> Error {
     Error::invalid(format!("`{key}` is given twice"))
+}
+
+/// What is said of an error of a setting where the key directory has noted already what becomes of the log's paths by it.
+fn but_noted(error: Error, changes: &[PathChange]) -> Error {
+    let noted = changes.iter().map(|PathChange { place, outcome, .. }| format!("{place} {outcome}"));
+    let noted = noted.collect::<Vec<_>>().join(", ");
+    match noted.is_empty() {
+        true => error,
+        false => error.but_maybe_done(format!(
+            "the key directory has noted already what becomes of paths ({noted}), and the same command again sets the rest"
+        )),
+    }
 }

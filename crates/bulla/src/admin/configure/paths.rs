@@ -12,6 +12,7 @@ use crate::scan::paths::{join_paths, open_path, signed_elsewhere};
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result, Store};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,6 +45,18 @@ pub enum PathOutcome {
     Lost,
     /// It holds no frames, and is none of the log's paths any more.
     LetGo,
+}
+
+impl fmt::Display for PathOutcome {
+    /// Says it behind the name of the path.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Made => "is made",
+            Self::Found => "is a path of the log again",
+            Self::Lost => "counts as lost",
+            Self::LetGo => "is no path of the log any more",
+        })
+    }
 }
 
 impl PathChange {

@@ -1,7 +1,7 @@
 //! Paths that are named again after they were lost, and what may not count as lost at all.
 
 use super::world::World;
-use bulla::{ErrorKind, Step};
+use bulla::{Effect, ErrorKind, Step};
 use bulla_testkit::fault::Fault;
 use std::collections::BTreeMap;
 
@@ -205,6 +205,43 @@ fn what_is_signed_or_may_be_taken_up_is_not_set_aside() {
     world.configure(&["/backup", "/other"]).unwrap();
     assert_eq!(segments(&world.files_below("backup")), segments(&found));
     world.check_contains(0..16);
+}
+
+/// What is noted of paths is noted before the setting is changed: a change that is cut short in between says so, and is finished by the same command.
+#[test]
+fn a_change_that_ends_between_the_note_and_the_setting_says_what_is_noted() {
+    let world = World::with_erasure(&["/backup", "/other"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append_stepped(&log, 8..12);
+    log.close().unwrap();
+    world.machine.heal();
+    let (id, found) = (world.id("backup"), world.files_below("backup"));
+    world.destroy("backup");
+    for (paths, noted) in [
+        (&["/other"][..], "backup counts as lost"),
+        (&["/backup", "/other"], "backup is a path of the log again"),
+    ] {
+        if paths.len() > 1 {
+            world.put_back("backup", &found);
+        }
+        let before = fate(&world, &id);
+        world.machine.fail_below("audit.keys/settings.toml.tmp", Fault::NoSpace);
+        let error = world.configure(paths).unwrap_err();
+        world.machine.heal();
+        assert_eq!(error.effect(), Some(Effect::Unknown), "{error}");
+        assert!(
+            error.to_string().contains(noted)
+                && error.to_string().contains("the same command again sets the rest"),
+            "{error}"
+        );
+        assert_ne!(fate(&world, &id), before);
+        world.configure(paths).unwrap();
+    }
+    world.check(12);
 }
 
 /// The key directory would note a loss that is none, and what is taken away from then on would pass for it.
