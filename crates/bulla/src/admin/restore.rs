@@ -211,10 +211,7 @@ impl Restore {
             engine.rotate()?;
             engine.drain_and_finish()?;
             if unknown.is_some() {
-                let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
-                removed.map_err(|error| {
-                    Error::io(format!("removing {}", keys.describe(files::RESTORING)), error)
-                })?;
+                files::remove(&*keys, files::RESTORING)?;
             }
             Ok(lost)
         };

@@ -246,8 +246,7 @@ impl Holds {
         if text.len() as u64 > LIMIT {
             return Err(Error::invalid(format!("the holds would take more than {LIMIT} bytes")));
         }
-        let written = bulla_store::replace(keys, files::HOLDS, &text);
-        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::HOLDS)), error))
+        files::replace(keys, files::HOLDS, &text)
     }
 
     /// The holds.
@@ -397,6 +396,20 @@ impl Holds {
             _ => _ = self.holds.remove(place),
         }
         self.told = frame + 1;
+    }
+
+    /// Has whoever opens the log next compare the file in the key directory with all that this tells: what the file followed had not all of it.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub(crate) fn compare_anew(keys: &dyn Store) -> Result<()> {
+        match Holds::load(keys) {
+            Ok(Holds { told: 0, .. }) => Ok(()),
+            Ok(holds) => Holds { told: 0, ..holds }.save(keys),
+            Err(error) if error.io_error().is_some() => Err(error),
+            // Opening the log tells of that.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Checks that none of these data subjects is held.

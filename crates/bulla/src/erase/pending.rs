@@ -89,8 +89,7 @@ impl Pending {
     /// Where the store fails.
     pub(crate) fn save(&self, keys: &dyn Store) -> Result<Hash> {
         let text = serde_json::to_vec(self).map_err(|_| Error::invalid("the order does not fit memory"))?;
-        let written = bulla_store::replace(keys, files::ERASURE, &text);
-        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::ERASURE)), error))?;
+        files::replace(keys, files::ERASURE, &text)?;
         Ok(sha256(&[&text]))
     }
 

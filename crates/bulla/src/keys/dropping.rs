@@ -4,7 +4,7 @@
 //! death of the process knows that some were. It goes once the event is durable.
 
 use crate::keys::files;
-use bulla_store::{Error, Result, Store};
+use bulla_store::{Result, Store};
 
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 10;
@@ -40,8 +40,7 @@ pub fn load(keys: &dyn Store) -> Result<Option<DroppingNote>> {
 /// # Errors
 /// `Unavailable` where that cannot be written.
 pub(crate) fn save(keys: &dyn Store, note: DroppingNote) -> Result<()> {
-    let written = bulla_store::replace(keys, files::DROPPING, text(note).as_bytes());
-    written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::DROPPING)), error))
+    files::replace(keys, files::DROPPING, text(note).as_bytes())
 }
 
 /// Has there be none any more.
@@ -49,11 +48,7 @@ pub(crate) fn save(keys: &dyn Store, note: DroppingNote) -> Result<()> {
 /// # Errors
 /// `Unavailable` where it cannot be removed.
 pub(crate) fn remove(keys: &dyn Store) -> Result<()> {
-    let removed = match keys.remove(files::DROPPING) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed.and_then(|()| keys.sync_directory("")),
-    };
-    removed.map_err(|error| Error::io(format!("removing {}", keys.describe(files::DROPPING)), error))
+    files::remove(keys, files::DROPPING)
 }
 
 fn text(DroppingNote { after, from, entries, open }: DroppingNote) -> String {

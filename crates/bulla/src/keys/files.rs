@@ -89,6 +89,27 @@ pub(crate) fn or_missing<T>(keys: &dyn Store, name: &str, read: Result<T>) -> Re
     })
 }
 
+/// Writes a file of the key directory anew, durably.
+///
+/// # Errors
+/// `Unavailable` where it cannot be written: then it is whole, as it was or as it was to be.
+pub(crate) fn replace(keys: &dyn Store, name: &str, content: &[u8]) -> Result<()> {
+    let written = bulla_store::replace(keys, name, content);
+    written.map_err(|error| Error::io(format!("writing {}", keys.describe(name)), error))
+}
+
+/// Has there be no such file in the key directory any more.
+///
+/// # Errors
+/// `Unavailable` where it cannot be removed.
+pub(crate) fn remove(keys: &dyn Store, name: &str) -> Result<()> {
+    let removed = match keys.remove(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.and_then(|()| keys.sync_directory("")),
+    };
+    removed.map_err(|error| Error::io(format!("removing {}", keys.describe(name)), error))
+}
+
 fn too_long(error: Error) -> Error {
     match error.io_error() {
         Some(_) => error,

@@ -12,7 +12,7 @@
 
 use crate::format::path::PathId;
 use crate::keys::files;
-use bulla_store::{Error, Result, Store};
+use bulla_store::{Result, Store};
 
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 17;
@@ -57,8 +57,7 @@ pub(crate) fn load(keys: &dyn Store) -> Result<Vec<KnownPath>> {
 /// # Errors
 /// `Unavailable` where that cannot be written.
 pub(crate) fn save(keys: &dyn Store, known: &[KnownPath]) -> Result<()> {
-    let written = bulla_store::replace(keys, files::PATHS, text(known).as_bytes());
-    written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::PATHS)), error))
+    files::replace(keys, files::PATHS, text(known).as_bytes())
 }
 
 fn text(known: &[KnownPath]) -> String {

@@ -506,11 +506,7 @@ fn damaged(store: &dyn Store, why: impl std::fmt::Display) -> Error {
 /// # Errors
 /// `Unavailable` where it cannot be removed.
 pub(crate) fn remove(store: &dyn Store) -> Result<()> {
-    let removed = match store.remove(files::LEARNED) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        removed => removed.and_then(|()| store.sync_directory("")),
-    };
-    removed.map_err(|error| Error::io(format!("removing {}", store.describe(files::LEARNED)), error))
+    files::remove(store, files::LEARNED)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //!
 //! It is what the writing host remembers, and no evidence: the witness has that.
 
+use crate::keys::files;
 use bulla_store::{Error, Result, Store};
 use bulla_text::is_obeyed;
 use std::io;
@@ -80,6 +81,5 @@ pub(crate) fn store(keys: &dyn Store, refusals: &[WitnessRefusal]) -> Result<()>
         .iter()
         .map(|WitnessRefusal { key_id, time, frames, why }| format!("{key_id:08x} {time} {frames} {why}\n"));
     let text = format!("{HEADER}\n{}", lines.collect::<String>());
-    let written = bulla_store::replace(keys, FILE, text.as_bytes());
-    written.map_err(|error| Error::io(format!("writing {}", keys.describe(FILE)), error))
+    files::replace(keys, FILE, text.as_bytes())
 }

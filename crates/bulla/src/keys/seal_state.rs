@@ -50,8 +50,7 @@ impl SealState {
         bytes.extend_from_slice(&self.holds.to_le_bytes());
         let check = sha256(&[&bytes]);
         bytes.extend_from_slice(&check.0);
-        let written = bulla_store::replace(keys, files::SEAL_STATE, &bytes);
-        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::SEAL_STATE)), error))
+        files::replace(keys, files::SEAL_STATE, &bytes)
     }
 
     /// Reads the state back.

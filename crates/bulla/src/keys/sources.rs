@@ -210,8 +210,7 @@ impl SourcesKey {
         head[8..].copy_from_slice(&salt);
         // The key is this file's alone.
         cipher.seal(&*self.derive(&salt, &[kept.information, &log.0])?, 0, &head, &mut text)?;
-        let written = bulla_store::replace(keys, kept.file, &[&head[..], &text].concat());
-        written.map_err(|error| Error::io(format!("writing {}", keys.describe(kept.file)), error))
+        files::replace(keys, kept.file, &[&head[..], &text].concat())
     }
 }
 

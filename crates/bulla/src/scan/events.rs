@@ -8,6 +8,7 @@ use crate::format::epoch::EpochBody;
 use crate::format::event::{Event, MAX_EVENT};
 use crate::scan::erasure_keys::{ErasureKeys, KeyHistory};
 use crate::scan::located::{event_in, verified};
+use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::note::VerifierKey;
@@ -17,18 +18,27 @@ use bulla_store::{Error, ErrorKind, Result};
 ///
 /// # Errors
 /// `Tampered` where an event is damaged, missing without being lost, or none of this version, `Unavailable` where it cannot be read.
-pub(crate) fn each_event(
-    manifest: &Manifest,
-    from: u64,
-    mut each: impl FnMut(&Commitment, Event),
-) -> Result<()> {
+pub(crate) fn each_event(manifest: &Manifest, from: u64, each: impl FnMut(&Commitment, Event)) -> Result<()> {
     if from >= manifest.size() {
         return Ok(());
     }
-    let (mut frames, lost) = (Frames::from(manifest, from)?, manifest.lost()?);
+    each_event_but(manifest, from, manifest.lost()?, each)
+}
+
+/// The same of those that are not among the frames of `without`.
+///
+/// # Errors
+/// As [`each_event`].
+pub(crate) fn each_event_but(
+    manifest: &Manifest,
+    from: u64,
+    without: &LostFrames,
+    mut each: impl FnMut(&Commitment, Event),
+) -> Result<()> {
+    let mut frames = Frames::from(manifest, from)?;
     while let Some(placed) = frames.next()? {
         let Commitment { kind, frame, .. } = placed.commitment;
-        if kind == FrameKind::Event && frame >= from && !lost.contains(frame) {
+        if kind == FrameKind::Event && frame >= from && !without.contains(frame) {
             let located = frames.locate(placed)?;
             each(&located.commitment, event_in(&located)?);
         }

@@ -267,6 +267,14 @@ impl Finding {
         self
     }
 
+    /// The same of what an event may explain, such as one of a crash, that lies on a path of the log which is not there, in words.
+    pub(crate) fn unless_explained_elsewhere(mut self, not_there: &str) -> Self {
+        if !not_there.is_empty() {
+            self.detail = format!("{}; an event that is missing may tell why: {not_there}", self.detail);
+        }
+        self
+    }
+
     /// The same, of what whoever verifies knows from elsewhere to be all right.
     pub(crate) fn notice(mut self) -> Self {
         self.severity = Severity::Notice;

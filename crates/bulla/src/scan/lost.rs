@@ -3,7 +3,7 @@
 //! Invariants:
 //! - a frame counts as lost only where the key directory notes a path as lost, every other path is there, and none of them has the frame.
 //!   Else it may lie on one that is missing, or somebody who has the storage took it away;
-//! - a frame that is there is not lost, however damaged.
+//! - a frame that is there is not lost, however damaged, and wherever it is: names of segments say nothing against that.
 
 use crate::scan::unread_events::UnreadEvents;
 use bulla_proof::commitment::{Commitment, FrameKind};

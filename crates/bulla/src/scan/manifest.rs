@@ -29,6 +29,7 @@ use bulla_proof::tile::{self, FULL_WIDTH};
 use bulla_proof::tree;
 use bulla_store::Store;
 use bulla_store::{Error, Result};
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 /// How many frames a bundle lists.
@@ -237,15 +238,14 @@ impl Manifest {
     /// # Errors
     /// As [`Manifest::load`]; `Unavailable` where a segment cannot be opened.
     pub(crate) fn missing(&self) -> Result<LostFrames> {
-        let mut lost = LostFrames::default();
+        let store = &*self.snapshot.store;
         let (mut frames, mut open) = (Frames::new(self)?, None::<Cursor>);
-        // Those that are not in their places in a segment: they are lost where none behind them is.
-        let mut without = Vec::<Commitment>::new();
+        // Those that are not in their places in a segment: they are missing where none behind them is.
+        let (mut without, mut missing) = (Vec::new(), Vec::new());
         while let Some(placed) = frames.next()? {
             if open.as_ref().map(|open| open.name) != placed.segment {
-                without.drain(..).for_each(|commitment| lost.add(&commitment));
-                let name = placed.segment;
-                open = name.map(|name| Cursor::open(&*self.snapshot.store, name)).transpose()?;
+                missing.append(&mut without);
+                open = placed.segment.map(|name| Cursor::open(store, name)).transpose()?;
             }
             let head = open.as_ref().map(|open| open.peek_at(placed.offset)).transpose()?.flatten();
             match head.is_some_and(|head| head.is_ok_and(|head| head.commitment == placed.commitment)) {
@@ -253,8 +253,32 @@ impl Manifest {
                 false => without.push(placed.commitment),
             }
         }
-        without.iter().for_each(|commitment| lost.add(commitment));
+        missing.append(&mut without);
+        self.remove_misplaced(&mut missing)?;
+        let mut lost = LostFrames::default();
+        missing.iter().for_each(|commitment| lost.add(commitment));
         Ok(lost)
+    }
+
+    /// Removes those of the frames, which are ascending, that lie in a segment where none should be by the names of the others: somebody who has
+    /// the storage can give a file such a name, and what lies in another one is not lost by that.
+    fn remove_misplaced(&self, missing: &mut Vec<Commitment>) -> Result<()> {
+        let store = &*self.snapshot.store;
+        let Some(last) = missing.last().map(|last| last.frame) else { return Ok(()) };
+        let mut misplaced = HashSet::new();
+        for name in segment::list(store)?.0.into_iter().filter(|name| name.first <= last) {
+            let mut cursor = Cursor::open(store, name)?;
+            while let Some(Ok(head)) = cursor.peek()? {
+                let frame = head.commitment.frame;
+                let place = missing.binary_search_by_key(&frame, |one| one.frame);
+                if place.is_ok_and(|place| missing[place] == head.commitment) && !cursor.is_copy(&head) {
+                    misplaced.insert(frame);
+                }
+                cursor.pass(&head);
+            }
+        }
+        missing.retain(|one| !misplaced.contains(&one.frame));
+        Ok(())
     }
 
     /// How many frames it lists.

@@ -29,8 +29,8 @@ impl Unreferenced {
         self.event(events).is_some()
     }
 
-    /// What there is to tell of them.
-    pub(crate) fn finding(&self, store: &dyn Store, events: &[Event]) -> Result<Finding> {
+    /// What there is to tell of them, where these paths of the log are not there, in words.
+    pub(crate) fn finding(&self, store: &dyn Store, events: &[Event], not_there: &str) -> Result<Finding> {
         let length = self.length;
         let (bytes, count) = (counted(length, "byte"), agreeing(length, "counts", "count"));
         let belong = agreeing(length, "belongs", "belong");
@@ -61,13 +61,12 @@ impl Unreferenced {
                     ),
                 }
             }
-            _ => (
-                FindingKind::SurplusBytes,
-                format!(
-                    "{bytes} {belong} to no frame, and no event explains {}",
-                    agreeing(length, "it", "them")
-                ),
-            ),
+            _ => {
+                let them = agreeing(length, "it", "them");
+                let detail = format!("{bytes} {belong} to no frame, and no event explains {them}");
+                let finding = Finding::new(FindingKind::SurplusBytes, detail).at(self.name, self.offset);
+                return Ok(finding.unless_explained_elsewhere(not_there));
+            }
         };
         Ok(Finding::new(kind, detail).at(self.name, self.offset))
     }
@@ -82,7 +81,7 @@ mod tests {
     const NAME: SegmentName = SegmentName { first: 0, generation: 0 };
 
     /// What is said of this many bytes behind the first one, where `event` is in the log: its segment and the digest are put in.
-    fn told(length: u8, event: Option<Event>) -> String {
+    fn told(length: u8, event: Option<Event>, not_there: &str) -> String {
         let (store, content) = (Memory::new(), vec![7; 1 + usize::from(length)]);
         store.create_directory("segments").unwrap();
         bulla_store::replace(&store, &NAME.path(), &content).unwrap();
@@ -94,7 +93,7 @@ mod tests {
             other => other,
         });
         let unreferenced = Unreferenced { name: NAME, offset: 1, length: length.into() };
-        unreferenced.finding(&store, events.as_slice()).unwrap().detail
+        unreferenced.finding(&store, events.as_slice(), not_there).unwrap().detail
     }
 
     #[test]
@@ -119,7 +118,10 @@ mod tests {
             (1, None, "1 byte belongs to no frame, and no event explains it"),
             (2, None, "2 bytes belong to no frame, and no event explains them"),
         ] {
-            assert_eq!(told(length, event), expected);
+            assert_eq!(told(length, event, ""), expected);
         }
+        let missing = "; an event that is missing may tell why: it is lost";
+        assert_eq!(told(2, recovered(1, 0), "it is lost"), told(2, recovered(1, 0), ""));
+        assert_eq!(told(2, None, "it is lost"), told(2, None, "") + missing);
     }
 }

@@ -8,16 +8,19 @@
 //! - nothing is touched that the path's own checkpoint covers, nor a frame of the tree that no other path has;
 //! - nothing is touched but from a frame on in whose place the log has another one, on another path: what may still be taken up stays, and so does
 //!   a damaged segment;
+//! - nothing is cut off a segment of which an event explains what is behind its frames: that explains those bytes, and no others;
 //! - nothing is removed that does not lie elsewhere on that path, durably.
 
 use super::losing::Named;
 use crate::format::config::LogConfig;
+use crate::format::event::Event;
 use crate::format::files;
 use crate::format::path::PathId;
 use crate::format::segment::{self, SegmentName};
 use crate::keys::paths::{Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::cursor::Cursor;
+use crate::scan::events::each_event_but;
 use crate::scan::lost::LostFrames;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
@@ -91,11 +94,12 @@ fn set_aside_on(
     let (before, behind) =
         segment::list(path)?.0.into_iter().partition::<Vec<_>, _>(|name| name.first < covered);
     let missing = rest.missing()?;
-    let end = before
-        .last()
-        .map(|name| superseded_end(path, *name, (covered, rest), &missing))
-        .transpose()?
-        .flatten();
+    let end = match before.last() {
+        Some(name) if !is_explained(*name, rest, &missing)? => {
+            superseded_end(path, *name, (covered, rest), &missing)?
+        }
+        _ => None,
+    };
     if end.is_none() && behind.iter().all(|name| name.first >= rest.size()) {
         return Ok(());
     }
@@ -134,6 +138,18 @@ fn set_aside_on(
         tell(&path.describe(&name.path()), &aside);
     }
     Ok(())
+}
+
+/// Whether an event of the log tells, or may tell, where a segment ends, so that what is behind that is no frame's: duplicates of frames that were
+/// taken into other segments among it.
+fn is_explained(name: SegmentName, rest: &Manifest, missing: &LostFrames) -> Result<bool> {
+    let (name, mut explained) = (name.to_string(), false);
+    let explains = |event: Event| event.explains().is_some_and(|(segment, _)| segment == name);
+    match each_event_but(rest, 0, missing, |_, event| explained |= explains(event)) {
+        // One that is damaged may.
+        Err(error) if error.kind() == ErrorKind::Tampered => Ok(true),
+        read => read.map(|()| explained),
+    }
 }
 
 /// Where in the segment that has the last frame which the path's own checkpoint covers, of so many, the first one stands in whose place the

@@ -2,6 +2,7 @@
 
 use super::found;
 use super::losing::{self, Named, id_at, refused};
+use crate::erase::holds::Holds;
 use crate::format::config::LogConfig;
 use crate::format::files;
 use crate::format::path::{self, PathId};
@@ -111,11 +112,14 @@ pub(super) fn make(
     let gone = let_go.iter().map(|(id, _)| *id).collect::<Vec<_>>();
     let before = with_first(&remembered, own, config.id);
     let all = known_from_now_on(&before, own, &made, &gone);
+    let is_made = |change: &PathChange| changes.iter().any(|made: &PathChange| made.id == change.id);
+    let others = differences(&before, &all).filter(|change| !is_made(change)).collect::<Vec<_>>();
+    if others.iter().any(|change| change.outcome == PathOutcome::Found) {
+        Holds::compare_anew(keys)?;
+    }
     if all != remembered {
         known::save(keys, &all)?;
     }
-    let is_made = |change: &PathChange| changes.iter().any(|made: &PathChange| made.id == change.id);
-    let others = differences(&before, &all).filter(|change| !is_made(change)).collect::<Vec<_>>();
     changes.extend(others);
     changes.extend(let_go.iter().map(|(id, path)| PathChange::new(path.display(), *id, PathOutcome::LetGo)));
     Ok(changes)

@@ -61,7 +61,7 @@ impl Scan<'_> {
             if let Some(epoch) = &self.epoch {
                 finding = finding.frame(epoch.number);
             }
-            self.add(finding);
+            self.add(finding.unless_explained_elsewhere(&self.not_there));
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ impl Scan<'_> {
             }
             // An event beyond the checkpoint is nobody's yet: it explains nothing below.
             let events = if index < covered { &self.events[..settled] } else { &self.events[..] };
-            let finding = bytes.finding(self.store, events)?;
+            let finding = bytes.finding(self.store, events, &self.not_there)?;
             self.add(finding);
         }
         Ok(tail)

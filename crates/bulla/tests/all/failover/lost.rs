@@ -483,3 +483,28 @@ fn that_a_log_is_not_gone_on_with_without_the_path_in_use_is_said_before_that_is
     log.close().unwrap();
     world.check(12);
 }
+
+/// Whoever has the storage of a path of a log that has lost another can name a file so that frames should be in it.
+#[test]
+fn what_lies_in_another_segment_than_names_tell_is_not_lost() {
+    let world = World::with_erasure(&["/backup", "/other"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append_stepped(&log, 8..12);
+    log.close().unwrap();
+    world.machine.heal();
+    world.destroy("backup");
+    world.configure(&["/other"]).unwrap();
+    let lost = || bulla::lost_frames_of(world.join(world.log())).unwrap();
+    let before = lost();
+    assert!(!before.is_empty());
+    for frame in 1..before.frames[0].end {
+        let planted = format!("other/segments/{frame:020}.seg");
+        world.machine.overwrite(&planted, b"x");
+        assert_eq!(lost(), before, "{planted}");
+        assert!(world.machine.remove_file(&planted));
+    }
+}

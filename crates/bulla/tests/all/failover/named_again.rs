@@ -136,6 +136,38 @@ fn what_nobody_had_signed_behind_signed_frames_is_no_hindrance() {
     }
 }
 
+/// What a crash left behind there, an event on another path explains by its length and its digest.
+#[test]
+fn what_an_event_explains_stays_as_it_is() {
+    let world = World::with_erasure(&["/backup"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    (4..6).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    let world = world.killed();
+    let files = world.files_below("audit");
+    let (name, content) = segments(&files).pop().unwrap();
+    world.machine.overwrite(&format!("audit/{name}"), &[&content[..], &[0; 777]].concat());
+    world.machine.fail_below("audit", Fault::NoSpace);
+    let log = world.open();
+    world.append_each(&log, 10..14);
+    log.close().unwrap();
+    world.machine.heal();
+    world.check_contains((0..6).chain(10..14));
+    let found = world.files_below("audit");
+    world.destroy("audit");
+    let world = world.named("backup");
+    world.configure(&[]).unwrap();
+    let log = world.open();
+    world.append_each(&log, 100..120);
+    log.close().unwrap();
+
+    world.put_back("audit", &found);
+    let world = world.named("audit");
+    world.configure(&["/backup"]).unwrap();
+    assert_eq!(segments(&world.files_below("audit")), segments(&found));
+    world.check_contains((0..6).chain(10..14).chain(100..120));
+}
+
 /// Frames that a later checkpoint on another path covers, and those that can still be taken up, stay, though no checkpoint on that path covers them.
 #[test]
 fn what_is_signed_or_may_be_taken_up_is_not_set_aside() {

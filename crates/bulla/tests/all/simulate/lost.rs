@@ -8,7 +8,8 @@ use super::life::{Life, Session};
 use super::observed::{Covers, Observed};
 use super::outcome::{Outcome, must, sound};
 use crate::crash::world::OpenWrap;
-use bulla::{Configure, Entry, Export, Finding, FindingKind, Severity, Verify};
+use bulla::event::Event;
+use bulla::{Configure, Entry, Export, Finding, FindingKind, LoggedEvent, Severity, Verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -82,7 +83,7 @@ impl Life {
             "{appended} were appended without {path}, {} are there",
             new.len()
         );
-        self.verify_loss(path, lost)
+        self.verify_loss(path, lost, observed)
     }
 
     /// The entries that can be read of a log that lacks frames.
@@ -105,8 +106,8 @@ impl Life {
         text.lines().map(id).collect()
     }
 
-    /// That verification misses these frames, and finds no other violation.
-    fn verify_loss(&self, path: &str, lost: &BTreeSet<u64>) -> Outcome {
+    /// That verification misses these frames, and finds no other violation but what only they explain: what a crash left elsewhere.
+    fn verify_loss(&self, path: &str, lost: &BTreeSet<u64>, observed: &Observed) -> Outcome {
         let verify =
             Verify::open_store(self.host.joined()?).and_then(|verify| verify.seal_key(&self.whose.seal_key));
         let verify = sound("opening to verify", verify)?.key(self.whose.key.clone());
@@ -124,7 +125,18 @@ impl Life {
         let may_lack_keys =
             !self.model.losses.is_empty() || told.clone().any(|(frame, _)| lost.contains(frame));
         let is_of_keys = |finding: &Finding| finding.kind == FindingKind::KeyLost && may_lack_keys;
-        let others = others.into_iter().filter(|finding| !is_of_keys(finding)).collect::<Vec<_>>();
+        let explained =
+            observed.events.iter().filter(|event| lost.contains(&event.frame)).filter_map(explains);
+        let explained = explained.collect::<Vec<_>>();
+        let is_of_crash = |finding: &Finding| {
+            matches!(finding.kind, FindingKind::SurplusBytes | FindingKind::FrameDamaged)
+                && finding.detail.contains("an event that is missing may tell why")
+                && explained.iter().any(|(segment, offset)| {
+                    finding.segment.as_ref() == Some(segment) && finding.offset >= Some(*offset)
+                })
+        };
+        let is_another = |finding: &&Finding| !is_of_keys(finding) && !is_of_crash(finding);
+        let others = others.into_iter().filter(is_another).collect::<Vec<_>>();
         must!(others.is_empty(), "without {path}: {others:#?}");
         let missing = missing.iter().filter_map(|finding| Some(finding.frame?..=finding.last_frame?));
         let missing = missing.flatten().collect::<BTreeSet<_>>();
@@ -151,5 +163,15 @@ impl Life {
             segment.is_some_and(|(_, paths)| paths == &[path])
         };
         Ok((0..size).filter(is_there_alone).collect())
+    }
+}
+
+/// From where on a segment counts for nothing by an event, if it says so of one.
+fn explains(event: &LoggedEvent) -> Option<(String, u64)> {
+    match event.event.as_ref().ok()? {
+        Event::Recovered { segment, offset, .. } | Event::Abandoned { segment, offset, .. } => {
+            Some((segment.clone(), *offset))
+        }
+        _ => None,
     }
 }
