@@ -155,6 +155,12 @@ class Vault:
         self.follows = meta.unsigned(8)
         self.follows_root = meta.take(32)
         meta.unsigned(4)
+        # The first of those frames whose event was passed over: what it and those behind it tell may not have been carried out.
+        self.unfollowed = self.follows
+        if meta.left():
+            self.unfollowed = meta.unsigned(8)
+            if self.follows <= self.unfollowed < 2**64 - 1:
+                raise meta.refuse("the frame that was passed over must be below those that are followed, or none of the log")
         meta.end()
         erasing = self.record(2, b"bullaVE3")
         self.erasing_state = erasing.u8()

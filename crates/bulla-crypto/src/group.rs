@@ -131,16 +131,21 @@ pub struct Followed {
     pub frames: u64,
     /// The root of the tree over them; `None` where nobody wrote that down.
     pub root: Option<Hash>,
+    /// The first of them whose event was passed over, since it was lost with a path: it and those behind it may tell of erasures that were not
+    /// carried out. [`Followed::NOWHERE`] where the log has the frames no more that these were in; `None` where none was passed over.
+    pub unfollowed: Option<u64>,
 }
 
 impl Followed {
     /// None.
-    pub const NOTHING: Followed = Followed { frames: 0, root: None };
+    pub const NOTHING: Followed = Followed { frames: 0, root: None, unfollowed: None };
+    /// In the place of a frame, that no frame of the log is that one.
+    pub const NOWHERE: u64 = u64::MAX;
 }
 
 impl From<TreeHead> for Followed {
     fn from(head: TreeHead) -> Self {
-        Followed { frames: head.size, root: Some(head.root) }
+        Followed { frames: head.size, root: Some(head.root), unfollowed: None }
     }
 }
 

@@ -68,13 +68,6 @@ pub trait Paths: Debug {
     /// not lost, however long.
     fn has_lost_one(&self) -> bool;
 
-    /// The frame of the first event that the log's vault has not followed since it was lost with a path, though the vault follows what came
-    /// later; `None` where the key directory notes none, or is not at hand.
-    ///
-    /// # Errors
-    /// `Unavailable` where that note is damaged or cannot be read.
-    fn first_unfollowed(&self) -> Result<Option<u64>>;
-
     /// Whether all paths that are named are there, and list their segments: what none of them has is on none. Looks at each of them.
     fn are_all_there(&self) -> bool;
 

@@ -159,18 +159,42 @@ impl Vault {
         Ok(self.shared.meta()?.follows)
     }
 
-    /// Says that whoever was erased in the frames of this tree is erased here. It is of the log as it is now: what the vault followed of
-    /// another one, or of more of it than there is, counts no more.
+    /// The first of those frames whose event was passed over ([`Vault::follow_but`]), as [`Followed::unfollowed`] has it: who was erased in it, or
+    /// in one behind it that was passed over as well, may have a key here.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    ///
+    /// [`Followed::unfollowed`]: bulla_crypto::group::Followed::unfollowed
+    pub fn unfollowed(&self) -> Result<Option<u64>> {
+        self.check_owner()?;
+        Ok(self.shared.meta()?.unfollowed)
+    }
+
+    /// Says that whoever was erased in the frames of this tree is erased here, but for what was passed over before. It is of the log as it is
+    /// now: what the vault followed of another one, or of more of it than there is, counts no more.
     ///
     /// # Errors
     /// Where the vault cannot be written.
     pub fn follow(&self, head: TreeHead) -> Result<()> {
+        self.follow_but(head, self.unfollowed()?)
+    }
+
+    /// Says that whoever was erased in the frames of this tree is erased here, but for what the event of the frame `unfollowed` tells, and
+    /// those behind it that are lost as well; with `None`, that nothing is passed over any more. Both are of one state: no copy of the vault
+    /// says the one without the other.
+    ///
+    /// # Errors
+    /// Where the vault cannot be written.
+    pub fn follow_but(&self, head: TreeHead, unfollowed: Option<u64>) -> Result<()> {
         self.check_writable()?;
-        if self.follows()? == head {
+        let meta = self.shared.meta()?;
+        if (meta.follows, meta.unfollowed) == (head, unfollowed) {
             return Ok(());
         }
         self.shared.change(|change| {
-            change.meta.follows = head;
+            change.meta.unfollowed = unfollowed;
+            change.meta.follow(head);
             Ok(())
         })
     }

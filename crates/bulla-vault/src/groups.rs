@@ -81,7 +81,9 @@ impl GroupKeys for Vault {
     }
 
     fn erased_up_to(&self) -> Result<Followed> {
-        self.follows().map(Followed::from)
+        self.check_owner()?;
+        let meta = self.shared.meta()?;
+        Ok(Followed { unfollowed: meta.unfollowed, ..Followed::from(meta.follows) })
     }
 
     fn missing(&self, from: u64) -> Result<Missing> {

@@ -1,7 +1,8 @@
 //! The records: what the vault is, and how far it has come. All of them are there from the beginning.
 //!
 //! ```text
-//! 1: "bullaVM4" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ follows: size u64, root (32) ‖ next index bucket u32 ‖ CRC-32C
+//! 1: "bullaVM4" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ follows: size u64, root (32) ‖ next index bucket u32
+//!    ‖ unfollowed u64, where something is ‖ CRC-32C
 //! 2: "bullaVE3" ‖ state u8: 0 none, 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ SHA-256 of what was written down of it (32)
 //!    ‖ so many numbers u64 ‖ CRC-32C
 //! 3: none
@@ -18,6 +19,7 @@ use super::table::Table;
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::environment::Random;
+use bulla_crypto::group::Followed;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
@@ -33,6 +35,8 @@ pub(super) struct Meta {
     pub(super) next_number: u64,
     /// The log's frames whose erasures the vault has followed, and whose numbers are all below the next one.
     pub(super) follows: TreeHead,
+    /// As [`Followed::unfollowed`], of these frames.
+    pub(super) unfollowed: Option<u64>,
     /// The id that the next new index bucket gets; none in use has it or a greater one.
     pub(super) next_bucket: u32,
 }
@@ -142,6 +146,7 @@ pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), T
         generation: keys.generation,
         next_number: 0,
         follows: TreeHead::empty(),
+        unfollowed: None,
         next_bucket: 1,
     }
     .write(txn, keys)
@@ -166,10 +171,13 @@ impl Meta {
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let content = checked(bytes)?;
         let [magic, log @ ..] = content.as_chunks::<8>().0 else { return None };
-        if content.len() != META_LENGTH || magic != META_MAGIC {
+        let (content, rest) = content.split_at_checked(META_LENGTH)?;
+        let unfollowed = if rest.is_empty() { None } else { Some(u64::from_le_bytes(rest.try_into().ok()?)) };
+        let [low, high, generation, next_number, size, ..] = log else { return None };
+        let is_followed = |frame: &u64| *frame < u64::from_le_bytes(*size) || *frame == Followed::NOWHERE;
+        if magic != META_MAGIC || !unfollowed.iter().all(is_followed) {
             return None;
         }
-        let [low, high, generation, next_number, size, ..] = log else { return None };
         let mut id = [0; 16];
         id[..8].copy_from_slice(low);
         id[8..].copy_from_slice(high);
@@ -181,12 +189,20 @@ impl Meta {
                 size: u64::from_le_bytes(*size),
                 root: Hash(content[48..80].try_into().ok()?),
             },
+            unfollowed,
             next_bucket: u32::from_le_bytes(content[80..].try_into().ok()?),
         })
     }
 
+    /// Has it follow another tree. Where that ends before an event that was passed over, the log is one that has it nowhere any more.
+    pub(super) fn follow(&mut self, head: TreeHead) {
+        self.follows = head;
+        self.unfollowed =
+            self.unfollowed.map(|frame| if frame < head.size { frame } else { Followed::NOWHERE });
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(META_LENGTH + 4 + SEAL);
+        let mut bytes = Vec::with_capacity(META_LENGTH + 8 + 4 + SEAL);
         bytes.extend_from_slice(META_MAGIC);
         bytes.extend_from_slice(&self.log.0);
         bytes.extend_from_slice(&self.generation.to_le_bytes());
@@ -194,6 +210,7 @@ impl Meta {
         bytes.extend_from_slice(&self.follows.size.to_le_bytes());
         bytes.extend_from_slice(&self.follows.root.0);
         bytes.extend_from_slice(&self.next_bucket.to_le_bytes());
+        bytes.extend(self.unfollowed.iter().flat_map(|frame| frame.to_le_bytes()));
         with_check(bytes)
     }
 

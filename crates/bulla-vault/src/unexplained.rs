@@ -30,7 +30,8 @@ impl Vault {
 
     /// Leaves out the numbers that nobody has and nothing says why: where the log has lost what told that they were erased, it can erase
     /// others after this. `erased` says of a number whether the log tells that its key was destroyed. It may be done again. From then on
-    /// the vault has followed nothing: what it followed was another log than the one that is left.
+    /// the vault has followed nothing: what it followed was another log than the one that is left. Events that it passed over stay so for
+    /// good ([`Vault::unfollowed`]): whatever they told is lost.
     ///
     /// Nobody can tell these numbers from somebody's whose row was put back to what it was before they came, and the index's row with
     /// it. So this is for whoever knows that a part of the log is lost.
@@ -51,7 +52,7 @@ impl Shared {
             let snapshot = Snapshot { txn: change.txn, meta: change.meta, keys: &change.keys, erasing };
             let skipped = snapshot.skipped_with_unexplained(erased)?;
             skipped.write(change.txn, &change.keys)?;
-            change.meta.follows = TreeHead::empty();
+            change.meta.follow(TreeHead::empty());
             Ok(())
         })
     }

@@ -1,5 +1,7 @@
 //! The command on a log that has lost a disk with frames on it: people go on to be held and erased in it, and what is not known is said.
 
+mod passed_over;
+
 use crate::support::{Place, bulla, command, copy, eventually, exit, parse_lines, signal};
 use bulla::environment::Environment;
 use bulla::keys::signing::SigningKey;
@@ -79,6 +81,19 @@ impl Office {
 /// What a vault is, of a key directory.
 const VAULT: [&str; 2] = ["vault", "roots"];
 
+/// Makes a copy of the vault, under this name.
+fn keep_vault(place: &Place, name: &str) {
+    VAULT.iter().for_each(|part| copy(&place.keys(part), &place.path(&format!("{name}-{part}"))));
+}
+
+/// Puts that copy in the place of the vault.
+fn put_vault_back(place: &Place, name: &str) {
+    for part in VAULT {
+        fs::remove_dir_all(place.keys(part)).unwrap();
+        copy(&place.path(&format!("{name}-{part}")), &place.keys(part));
+    }
+}
+
 /// What lies on the second path: that `ada` is held, that `bob`, who was held before, is released, and that `cleo` is erased, by an order
 /// that is kept, as is the vault from before that.
 fn world() -> Place {
@@ -102,9 +117,7 @@ fn world_without_newcomers() -> (Place, Log) {
     log.hold(&office.hold("ada")).unwrap();
     log.release(&office.release(&bobs)).unwrap();
     let order = office.erase("cleo");
-    for part in VAULT {
-        copy(&place.keys(part), &place.path(&format!("older-{part}")));
-    }
+    keep_vault(&place, "older");
     log.erase(&order).unwrap();
     fs::write(place.path("order.json"), order.render()).unwrap();
     moves_on(&log, &place, ("second", "lost", "third"));
@@ -350,13 +363,7 @@ fn a_release_that_is_found_with_its_disk_counts() {
 fn an_older_vault_brings_nobody_back_whose_erasure_was_told_of_on_a_path_that_is_not_there() {
     let (place, log) = world_without_newcomers();
     log.close().unwrap();
-    let put_older_vault_back = || {
-        for part in VAULT {
-            fs::remove_dir_all(place.keys(part)).unwrap();
-            copy(&place.path(&format!("older-{part}")), &place.keys(part));
-        }
-    };
-    put_older_vault_back();
+    put_vault_back(&place, "older");
     // It is merely not mounted.
     let refused = place.append(&[], b"").exits(exit::VIOLATION);
     assert!(refused.err.contains("Mount it; where it is lost for good, leave it out"), "{refused:?}");
@@ -366,7 +373,7 @@ fn an_older_vault_brings_nobody_back_whose_erasure_was_told_of_on_a_path_that_is
     assert!(!read.out.contains("cleo"), "{read:?}");
 
     fs::rename(place.path("second"), place.path("lost")).unwrap();
-    put_older_vault_back();
+    put_vault_back(&place, "older");
     note(&place);
     for _ in 0..3 {
         for (command, more) in

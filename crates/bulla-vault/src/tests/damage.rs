@@ -370,8 +370,14 @@ fn records_are_read_back() {
     let world = World::new();
     let vault = world.open();
     let keys = vault.shared.keys();
-    let meta =
-        Meta { log: LOG, generation: 0, next_number: 1 << 30, follows: head(1 << 50), next_bucket: 77 };
+    let meta = Meta {
+        log: LOG,
+        generation: 0,
+        next_number: 1 << 30,
+        follows: head(1 << 50),
+        unfollowed: Some(1 << 49),
+        next_bucket: 77,
+    };
     let erasing = Erasing { numbers: (0..4096).collect(), erased: true, written: Hash([7; 32]) };
     let bucket = Bucket { id: 9, start: 0x1234, end: index::END };
     let changes = Changes { count: 1 << 40, tag: *b"tagtagta" };
@@ -417,6 +423,11 @@ fn records_of_more_than_there_can_be_are_refused() {
     assert!(
         !is_read((0..4097).collect()) && !is_read(vec![9, 7]) && !is_read(vec![7, 7]) && !is_read(vec![])
     );
+    let meta =
+        Meta { log: LOG, generation: 0, next_number: 3, follows: head(7), unfollowed: None, next_bucket: 1 };
+    let is_read = |unfollowed| Meta::decode(&Meta { unfollowed, ..meta }.encode()).is_some();
+    assert!(is_read(None) && is_read(Some(6)) && is_read(Some(u64::MAX)));
+    assert!(!is_read(Some(7)) && !is_read(Some(u64::MAX - 1)));
     let ranges = |count| Skipped((0..count).map(|range| (3 * range, 3 * range + 2)).collect());
     let is_read = |count| Skipped::decode(&ranges(count).encode()).is_some();
     assert!(is_read(1 << 16) && !is_read((1 << 16) + 1));

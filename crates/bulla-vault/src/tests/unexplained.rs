@@ -1,6 +1,7 @@
 //! Numbers of which nothing says any more why nobody has them: where they are left out, and where they stay damage.
 
 use super::*;
+use bulla_crypto::group::{Followed, GroupKeys};
 use record::{MAX_SKIPPED, Skipped};
 use table::Table;
 
@@ -215,4 +216,28 @@ fn ranges_are_joined_and_divided() {
     assert!(
         skipped.covers(6, 8) && !skipped.covers(6, 9) && skipped.covers(20, 39) && !skipped.covers(19, 39)
     );
+}
+
+#[test]
+fn what_was_passed_over_stays_so_for_good_once_the_log_lacks_it() {
+    let world = World::new();
+    let vault = world.open();
+    let up_to = |vault: &Vault| {
+        let Followed { frames, root, unfollowed } = vault.erased_up_to().unwrap();
+        assert_eq!((Some(head(frames).root), vault.unfollowed().unwrap()), (root, unfollowed));
+        (frames, unfollowed)
+    };
+    vault.follow_but(head(7), Some(5)).unwrap();
+    vault.follow(head(9)).unwrap();
+    drop(vault);
+    let vault = world.open();
+    assert_eq!(up_to(&vault), (9, Some(5)));
+    vault.follow_but(head(9), None).unwrap();
+    vault.follow(head(12)).unwrap();
+    assert_eq!(up_to(&vault), (12, None));
+    vault.follow_but(head(12), Some(5)).unwrap();
+    vault.leave_out(&nobody).unwrap();
+    assert_eq!(vault.unfollowed().unwrap(), Some(Followed::NOWHERE));
+    vault.follow(head(20)).unwrap();
+    assert_eq!(up_to(&vault), (20, Some(Followed::NOWHERE)));
 }

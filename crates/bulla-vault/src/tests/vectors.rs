@@ -96,7 +96,8 @@ fn records_are_the_other_implementation_s() {
     let keys = keys(&vectors);
     let Keys { log, generation, .. } = keys;
     let follows = TreeHead { size: 300, root: Hash(std::array::from_fn(|at| 0xff - at as u8)) };
-    let meta = Meta { log, generation, next_number: 8201, follows, next_bucket: 10 };
+    let meta = Meta { log, generation, next_number: 8201, follows, unfollowed: None, next_bucket: 10 };
+    let passed_over = Meta { unfollowed: Some(299), ..meta };
     let erasing = Erasing {
         numbers: vec![17, 1 << 40],
         erased: false,
@@ -105,6 +106,7 @@ fn records_are_the_other_implementation_s() {
     let changes = Changes { count: 77, tag: [0, 1, 2, 3, 4, 5, 6, 7] };
     let records = [
         (1, "meta", meta.encode()),
+        (1, "meta_unfollowed", passed_over.encode()),
         (2, "erasing", Erasing::encode(Some(&erasing))),
         (2, "not_erasing", Erasing::encode(None)),
         (4, "changes", changes.encode()),

@@ -226,7 +226,9 @@ impl GroupKeys for Client {
 
     fn erased_up_to(&self) -> Result<Followed> {
         match self.ask(&Request::ErasedUpTo, Answered::Soon)? {
-            Answer::ErasedUpTo { frames, root } => Ok(Followed { frames, root: Some(Hash(root)) }),
+            Answer::ErasedUpTo { frames, root, unfollowed } => {
+                Ok(Followed { frames, root: Some(Hash(root)), unfollowed })
+            }
             _ => Err(strange()),
         }
     }

@@ -1,11 +1,10 @@
 //! Carrying out what a client asks of the writer.
 
 use super::message::{Answer, MAX_GROUPS, Request, Secret, Status};
-use crate::keys::unfollowed;
 use crate::write::engine::Engine;
 use bulla_crypto::group::{BlockContext, GroupKeys};
 use bulla_proof::commitment::LogId;
-use bulla_proof::tree::{self, TreeHead};
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// Does what is asked.
@@ -47,14 +46,12 @@ fn status(engine: &Engine) -> Status {
 }
 
 /// The vault follows frames before a checkpoint covers them. Whoever reads finds no checkpoint with these yet, so that the last one that
-/// they do find is told. Where it was let pass over an event, it has followed none for whoever does not see the note of that.
+/// they do find is told.
 fn erased_up_to(engine: &Engine) -> Result<Answer> {
-    if unfollowed::load(&*engine.keys)?.is_some() {
-        return Ok(Answer::ErasedUpTo { frames: 0, root: tree::Frontier::new().root().0 });
-    }
-    let (followed, published) = (engine.vault()?.follows()?, engine.published());
+    let (vault, published) = (engine.vault()?, engine.published());
+    let (followed, unfollowed) = (vault.follows()?, vault.unfollowed()?);
     let TreeHead { size, root } = if published.size < followed.size { published } else { followed };
-    Ok(Answer::ErasedUpTo { frames: size, root: root.0 })
+    Ok(Answer::ErasedUpTo { frames: size, root: root.0, unfollowed })
 }
 
 fn secrets(engine: &Engine, place: BlockContext<'_>, groups: &[Vec<u64>]) -> Result<Answer> {

@@ -109,7 +109,12 @@ pub(super) enum Answer {
     Status(Status),
     Numbers(Vec<Option<u64>>),
     Secrets(Vec<Option<Secret>>),
-    ErasedUpTo { frames: u64, root: [u8; 32] },
+    ErasedUpTo {
+        frames: u64,
+        root: [u8; 32],
+        /// [`bulla_crypto::group::Followed::unfollowed`].
+        unfollowed: Option<u64>,
+    },
     Missing(Absent),
     Whose(Vec<Matched>),
     Configured(Changed),

@@ -40,8 +40,6 @@ pub const SETTINGS: &str = "settings.toml";
 pub const PATHS: &str = "paths";
 /// That entries are dropped of which no durable event tells yet.
 pub const DROPPING: &str = "dropping";
-/// That the vault was let pass over events that were lost with a path.
-pub const UNFOLLOWED: &str = "unfollowed";
 /// Who must not be erased for now.
 pub const HOLDS: &str = "holds";
 /// The database of a log with erasure, a directory.

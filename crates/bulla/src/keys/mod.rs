@@ -14,7 +14,6 @@ pub(crate) mod restoring;
 pub(crate) mod seal_state;
 pub mod settings;
 pub(crate) mod sources;
-pub(crate) mod unfollowed;
 pub(crate) mod vault;
 
 pub use bulla_crypto::{epoch, group, identities, plugin, prompt, recipients, seal_chain, signing};

@@ -224,6 +224,6 @@ impl GroupKeys for Grant {
     }
 
     fn erased_up_to(&self) -> Result<Followed> {
-        Ok(Followed { frames: self.tree_size, root: None })
+        Ok(Followed { frames: self.tree_size, ..Followed::NOTHING })
     }
 }

@@ -161,8 +161,7 @@ impl<'a> Reading<'a> {
         let (snapshot, given) = (self.manifest.snapshot.clone(), self.given);
         let known = match self.group_keys()? {
             Some(keys) => {
-                let followed = own_keys::followed(&*keys, &snapshot)?;
-                own_keys::require_followed(&self.manifest, followed)?;
+                let followed = own_keys::require_followed(&self.manifest, &*keys)?;
                 Erased::in_manifest(&self.manifest, followed)?
             }
             None => Erased::default(),

@@ -528,6 +528,6 @@ fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>>
         Err(error) if error.kind() == ErrorKind::Tampered => Erased::in_ruins(log),
         erased => erased,
     };
-    let known = load(own_keys::followed(keys, log)?)?;
+    let known = load(own_keys::followed(keys, log.checkpoint.size)?.unwrap_or(0))?;
     Ok(Erasures::new(known, load))
 }

@@ -52,9 +52,11 @@ impl<'a> Erasures<'a> {
         Erasures { known: Mutex::new(known), load: Box::new(load), withholds: false }
     }
 
-    /// What all events of a damaged log say, for whoever gives out what is left of it with keys that follow its first `followed` frames.
-    pub(crate) fn of_ruins(known: Erased, followed: u64) -> Self {
-        let withholds = known.unread.is_some_and(|unread| unread.last >= followed);
+    /// What all events of a damaged log say, for whoever gives out what is left of it with keys that follow its first `followed` frames; `None`
+    /// where it may lack events that they do not follow.
+    pub(crate) fn of_ruins(known: Erased, followed: Option<u64>) -> Self {
+        let withholds =
+            followed.is_none_or(|followed| known.unread.is_some_and(|unread| unread.last >= followed));
         Erasures { withholds, ..Self::new(known, |_| Ok(Erased::default())) }
     }
 

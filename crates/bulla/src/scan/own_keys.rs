@@ -10,7 +10,7 @@ use crate::scan::trust::Trust;
 use crate::scan::unread_events::UnreadEvents;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_proof::hash::Hash;
-use bulla_store::{Error, ErrorKind, Paths, Result};
+use bulla_store::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 /// The keys, of which nothing is believed that they say of a log that they followed further than it goes.
@@ -27,7 +27,7 @@ fn of_log(
     manifest: &Manifest,
     renewed: impl FnOnce() -> Result<Snapshot>,
 ) -> Result<Arc<dyn GroupKeys>> {
-    let Followed { frames, root } = keys.erased_up_to()?;
+    let Followed { frames, root, .. } = keys.erased_up_to()?;
     let Some(root) = root else { return Ok(keys) };
     let own = match frames <= manifest.size() {
         true => Some(manifest.root_at(frames)?),
@@ -40,30 +40,36 @@ fn of_log(
     }
 }
 
-/// Up to which frame of the log it is known whom its events erased, by keys that are its own. Those that the vault was let pass over, as they
-/// were lost with a path, are none that it followed.
+/// How many of the log's first `size` frames keys followed that are its own: all events up to there. `None` where they passed over events that
+/// the log has not, or may not have: nobody can tell whom these erased.
 ///
 /// # Errors
-/// Where the keys, or the note of that, cannot be read.
-pub(crate) fn followed(keys: &dyn GroupKeys, log: &Snapshot) -> Result<u64> {
-    let frames = keys.erased_up_to()?.frames;
-    let first = log.store.paths().map_or(Ok(None), Paths::first_unfollowed)?;
-    Ok(first.map_or(frames, |first| first.min(frames)))
+/// Where the keys cannot be read.
+pub(crate) fn followed(keys: &dyn GroupKeys, size: u64) -> Result<Option<u64>> {
+    let Followed { frames, unfollowed, .. } = keys.erased_up_to()?;
+    Ok(match unfollowed {
+        None => Some(frames),
+        Some(first) => (first < size).then(|| first.min(frames)),
+    })
 }
 
-/// That no event was lost for good that comes behind the frames which keys `followed`: it may tell that somebody was erased whose key is there.
+/// The same, where no event was lost for good that comes behind these frames: it may tell that somebody was erased whose key is there.
 ///
 /// # Errors
-/// `Tampered` where one was, naming its frame; else as [`Manifest::lost`].
-pub(crate) fn require_followed(manifest: &Manifest, followed: u64) -> Result<()> {
-    let lost = manifest.lost()?.events_from(followed);
-    lost.map_or(Ok(()), |UnreadEvents { first, .. }| {
-        Err(Error::tampered(format!(
-            "the event of frame {first} was lost with a path, and the keys at hand do not follow it: nobody can tell whether it says of somebody \
-             whose key is there that they were erased, so nothing is read under them. Bring the path that has it; what \
-             is open to all is given out by `bulla export --salvage`"
-        )))
-    })
+/// `Tampered` where one was, naming its frame; else as [`followed`] and [`Manifest::lost`].
+pub(crate) fn require_followed(manifest: &Manifest, keys: &dyn GroupKeys) -> Result<u64> {
+    let lost = match followed(keys, manifest.size())? {
+        None => "an event that the vault was let pass over, since it was lost with a path, was in a part that the log does not have".to_owned(),
+        Some(followed) => match manifest.lost()?.events_from(followed) {
+            None => return Ok(followed),
+            Some(UnreadEvents { first, .. }) => format!("the event of frame {first} was lost with a path"),
+        },
+    };
+    Err(Error::tampered(format!(
+        "{lost}, and the keys at hand do not follow it: nobody can tell whether it says of somebody \
+         whose key is there that they were erased, so nothing is read under them. Bring the path that has it; what \
+         is open to all is given out by `bulla export --salvage`"
+    )))
 }
 
 /// The root over the log's first `frames` frames, more than `manifest` has; `None` where no checkpoint covers so many by now, `newer` being
@@ -128,7 +134,9 @@ impl GroupKeys for Unfollowed {
     }
 
     fn erased_up_to(&self) -> Result<Followed> {
-        Ok(Followed::NOTHING)
+        // What they passed over may lie behind what the log has.
+        let unfollowed = self.0.erased_up_to()?.unfollowed.map(|_| Followed::NOWHERE);
+        Ok(Followed { unfollowed, ..Followed::NOTHING })
     }
 
     fn missing(&self, from: u64) -> Result<Missing> {

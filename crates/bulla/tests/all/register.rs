@@ -84,7 +84,7 @@ impl GroupKeys for Register {
     }
 
     fn erased_up_to(&self) -> Result<Followed> {
-        Ok(Followed { frames: self.follows.load(Ordering::Relaxed), root: None })
+        Ok(Followed { frames: self.follows.load(Ordering::Relaxed), ..Followed::NOTHING })
     }
 
     fn missing(&self, from: u64) -> Result<Missing> {

@@ -232,6 +232,7 @@ fn erased_again((manifest, beyond): (&Manifest, &Beyond), vault: &Vault, before:
     let follows = vault.follows()?.size;
     // What it followed of more than there is, is not known to be of this log.
     let from = if follows > beyond.next { 0 } else { follows };
+    let from = vault.unfollowed()?.map_or(from, |unfollowed| unfollowed.min(from));
     each_event(manifest, from, |_, event| told.extend(event.erases()))?;
     let mut again = Vec::new();
     for number in told.range(..before) {

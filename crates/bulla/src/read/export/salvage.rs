@@ -64,15 +64,15 @@ impl Export {
         let keys = given.group_keys.clone();
         let keys = keys.map(|keys| own_keys::in_ruins(keys, &examined.snapshot)).transpose()?;
         let keys = keys.as_deref();
-        let followed = |keys: &dyn GroupKeys| own_keys::followed(keys, &examined.snapshot);
+        let followed = |keys: &dyn GroupKeys| own_keys::followed(keys, examined.snapshot.checkpoint.size);
         let mut erased = examined.erased.clone();
-        let mut erasures = Erasures::of_ruins(erased.clone(), keys.map(followed).transpose()?.unwrap_or(0));
+        let mut erasures = Erasures::of_ruins(erased.clone(), keys.map_or(Ok(Some(0)), followed)?);
         if let Some(frames) = examined.out_of_reach {
             // The vault may have followed them, of which nothing that is left can tell.
-            let own = given.group_keys.as_deref().map(followed).transpose()?.unwrap_or(0);
-            let withholds = erasures.withholds() || own <= frames.last;
+            let own = given.group_keys.as_deref().map_or(Ok(Some(0)), followed)?;
+            let own = own.filter(|own| !erasures.withholds() && frames.last < *own);
             erased.unread = Some(frames.and(erased.unread));
-            erasures = Erasures::of_ruins(erased.clone(), if withholds { 0 } else { own });
+            erasures = Erasures::of_ruins(erased.clone(), own);
         }
         exported.unread_events = erased.unread;
         let (keyless, named) = asked_for(&self.query, keys, || Ok(erased.clone()))?;

@@ -8,7 +8,6 @@ use super::{Files, LogPaths, OnePath, State};
 use crate::format::path::PathId;
 use crate::format::{config, files};
 use crate::keys::paths::{self as known, Fate, KnownPath};
-use crate::keys::unfollowed;
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
@@ -393,10 +392,6 @@ impl Paths for LogPaths {
         let is_there =
             |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
         state.known.iter().any(|known| known.fate == Fate::Lost && !is_there(known.id))
-    }
-
-    fn first_unfollowed(&self) -> Result<Option<u64>> {
-        self.keys.as_ref().map_or(Ok(None), |keys| unfollowed::load(&**keys))
     }
 
     fn are_all_there(&self) -> bool {

@@ -277,7 +277,8 @@ impl Engine {
     pub(super) fn follow_erasures(&self, adopted: &[u64], vaults: Vaults) -> Result<Settled> {
         let Ok(vault) = self.vault() else { return Ok(Settled::default()) };
         let settled = self.settle(vault, (adopted, vaults), &mut self.erasing.lock())?;
-        self.follow(vault, adopted).map_err(|error| after_resumed(settled.resumed.as_ref(), error))?;
+        self.follow(vault, adopted, vaults)
+            .map_err(|error| after_resumed(settled.resumed.as_ref(), error))?;
         Ok(settled)
     }
 

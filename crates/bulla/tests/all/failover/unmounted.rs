@@ -3,6 +3,7 @@
 use super::world::World;
 use bulla::{ErrorKind, Step};
 use bulla_testkit::fault::Fault;
+use std::sync::{Arc, Mutex};
 
 /// Has the log go from one path to the next, and closes it: what it writes on each is signed.
 fn through(world: &World, path: &str, numbers: std::ops::Range<u64>) {
@@ -51,7 +52,31 @@ fn an_older_vault_passes_over_no_event_that_lies_on_a_path_that_is_not_mounted()
     world.put_back("backup", &backup);
     assert_eq!(world.machine.files(), before);
     world.open().close().unwrap();
-    assert_eq!(world.machine.read("audit.keys/unfollowed"), None);
+    world.read_with_keys().unwrap();
+}
+
+/// It has followed all, and more than is signed.
+#[test]
+fn a_vault_that_a_crash_left_ahead_of_a_log_that_has_lost_events_passed_over_none() {
+    let world = World::with_erasure(&["/backup"], true);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    log.close().unwrap();
+    through(&world, "audit", 4..8);
+    through(&world, "backup", 8..12);
+    world.destroy("backup");
+    world.configure(&[]).unwrap();
+    let log = world.open_stepped().unwrap();
+    world.commit_stepped(&log, 12).unwrap();
+    world.machine.fail_below("audit.keys/seal.state.tmp", Fault::WriteFails);
+    log.step(Step::Checkpoint).unwrap_err();
+    let mut world = world.killed();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let all = told.clone();
+    world.tell_of_paths(move |what| all.lock().unwrap().push(what.to_owned()));
+    world.open().close().unwrap();
+    let told = told.lock().unwrap();
+    assert!(!told.iter().any(|what| what.contains("nothing is read under its keys")), "{told:?}");
 }
 
 /// Neither while another path is missing, nor where one is lost.
