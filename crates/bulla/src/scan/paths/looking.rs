@@ -162,7 +162,10 @@ impl LogPaths {
     pub(super) fn why_unnamed(&self) -> String {
         match self.unread_settings {
             None => {
-                format!("`backup_paths` in {} of the key directory does not name it", keys::files::SETTINGS)
+                format!(
+                    "`backup_paths` in {} of the key directory does not name it (bring that file back, or set it again)",
+                    keys::files::SETTINGS
+                )
             }
             Some(_) => {
                 format!("{} of the key directory, which is to name it, cannot be read", keys::files::SETTINGS)

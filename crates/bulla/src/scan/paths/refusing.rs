@@ -162,7 +162,8 @@ impl LogPaths {
         missing.into_iter().for_each(|(index, what)| self.tell(index, what));
         let Some(tell) = &self.tell else { return };
         // One that is not left is refused.
-        for KnownPath { place, .. } in self.state().unnamed.clone() {
+        let unnamed = self.state().unnamed.clone();
+        for KnownPath { place, .. } in unnamed {
             tell(&format!("{place}, a path of the log that was left, is missing: {}", self.why_unnamed()));
         }
     }
