@@ -36,8 +36,9 @@ pub(crate) struct Info {
 impl Info {
     pub(crate) fn run(mut self) -> Result<Exit, Failure> {
         self.place.and(&self.also);
-        let mut facts = Facts::from(bulla::info_of(self.place.log()?)?);
-        let mut failures = Vec::new();
+        let info = bulla::info_of(self.place.log()?)?;
+        let mut failures = info.untold.iter().cloned().collect::<Vec<_>>();
+        let mut facts = Facts::from(info);
         facts.vault_replicas = self.replicas(&mut failures);
         facts.pin = self.pin(&facts);
         self.refusals(&mut facts, &mut failures);
@@ -116,8 +117,9 @@ fn told<T>(read: bulla::Result<T>, failures: &mut Vec<String>) -> Option<T> {
     match read {
         Ok(read) => Some(read),
         Err(error) => {
-            if !may_not(&error) {
-                failures.push(error.to_string());
+            let why = error.to_string();
+            if !may_not(&error) && failures.iter().all(|told| !told.starts_with(&why)) {
+                failures.push(why);
             }
             None
         }

@@ -91,9 +91,19 @@ pub trait Paths: Debug {
     /// The paths that are not there.
     fn missing(&self) -> Vec<MissingPath>;
 
-    /// The frames that were signed, as the key directory knows, behind the newest checkpoint of the paths that are there, where one is lost,
-    /// or missing without having been left. `None` where nothing is known of such frames.
-    fn out_of_reach(&self) -> Option<Range<u64>>;
+    /// Refuses a log of which nobody can tell which paths it has.
+    ///
+    /// # Errors
+    /// `Unavailable`, saying why the key directory's settings cannot be read, where no path was named by hand.
+    fn require_named(&self) -> Result<()>;
+
+    /// The frames that were signed, as the key directory knows, behind the newest checkpoint of the paths that are there, where none of these
+    /// has their tree. `None` where nothing is known of such frames.
+    ///
+    /// # Errors
+    /// `Unavailable` where the key directory's seal state, which tells of them, is damaged; and where it is not there, or cannot be read, and
+    /// a path is lost, or missing without having been left, or it is not known which paths there are.
+    fn out_of_reach(&self) -> Result<Option<Range<u64>>>;
 
     /// All paths that are named, in the order in which they are tried, and those that the key directory has as lost.
     fn states(&self) -> Vec<PathState>;
@@ -109,8 +119,8 @@ pub trait Paths: Debug {
     /// Refuses a log that is not to be answered from for want of a path. One that is written is always read.
     ///
     /// # Errors
-    /// `Unavailable` where a path is missing that may hold what no other has, and where frames are [out of reach](Paths::out_of_reach);
-    /// `Tampered` where there are [`Paths::mismatches`].
+    /// `Unavailable` where a path is missing that may hold what no other has, where frames are [out of reach](Paths::out_of_reach), and as
+    /// that and [`Paths::require_named`]; `Tampered` where there are [`Paths::mismatches`].
     fn require_readable(&self) -> Result<()>;
 
     /// What lies on one path and contradicts the others, one sentence each: a checkpoint that is not of a beginning of the log, or of which

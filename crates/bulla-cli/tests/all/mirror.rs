@@ -456,6 +456,7 @@ fn a_receiver_that_says_it_is_done_is_not_believed() {
 }
 
 const KEY_FILES: &str = include_str!("../../../bulla/src/keys/files.rs");
+const READ: [&str; 4] = ["settings.toml", "paths", "seal.state", "LOCK"];
 const UNIT: &str = include_str!("../../../../packaging/bulla-mirror.service");
 
 /// The service does what `docs/operating.md` says: it mirrors by a command line that is one, and is not started again after what a
@@ -476,7 +477,7 @@ fn the_service_is_one_and_may_do_little() {
     verified(&place, &to);
     let ends = format!("RestartPreventExitStatus={} {} {}\n", exit::VIOLATION, exit::USAGE, exit::REFUSED);
     assert!(UNIT.contains(&ends) && UNIT.contains(&format!("SuccessExitStatus={}\n", exit::INTERRUPTED)));
-    // Of the key directory it reads what names the log's paths; whatever else may lie there is hidden.
+    // Of the key directory it reads what names the log's paths, and how far the log has come; whatever else may lie there is hidden.
     let hidden = UNIT
         .lines()
         .filter_map(|line| line.strip_prefix("InaccessiblePaths="))
@@ -485,13 +486,13 @@ fn the_service_is_one_and_may_do_little() {
         hidden.map(|path| path.strip_prefix("-/var/lib/bulla/audit.keys/").unwrap()).collect::<Vec<_>>();
     for (name, _) in KEY_FILES.split("pub const ").skip(1).filter_map(|line| line.split_once("\";")) {
         let name = name.split_once("= \"").unwrap().1;
-        let is_read = ["settings.toml", "paths", "LOCK"].contains(&name);
+        let is_read = READ.contains(&name);
         assert_ne!(hidden.contains(&name), is_read, "{name}");
     }
     assert!(hidden.contains(&"roots") && hidden.len() > 10, "{hidden:?}");
     for name in fs::read_dir(place.path("audit.keys")).unwrap().map(|item| item.unwrap().file_name()) {
         let name = name.to_str().unwrap();
-        assert!(hidden.contains(&name) || ["settings.toml", "paths", "LOCK"].contains(&name), "{name}");
+        assert!(hidden.contains(&name) || READ.contains(&name), "{name}");
     }
     let file = place.path("bulla-mirror.service");
     fs::write(&file, UNIT.replace("/usr/bin/bulla", env!("CARGO_BIN_EXE_bulla"))).unwrap();

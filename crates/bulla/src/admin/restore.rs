@@ -23,7 +23,7 @@ use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::vault;
 use crate::read::reader::Reader;
-use crate::scan::paths;
+use crate::scan::paths::{self, not_there};
 use crate::write::engine::pins::PinAtHand;
 use crate::write::engine::{
     Directories, Engine, Vaults, after_resumed, check_kept_replicas, leave_out, load_signing_key, tuning,
@@ -34,7 +34,7 @@ use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::entry::MAX_SUBJECTS;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{FileSystem, Store};
+use bulla_store::{FileSystem, Paths, Store};
 use bulla_text::spelling::counted;
 use bulla_vault::{Access, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
@@ -231,6 +231,11 @@ impl Restore {
             (Err(error), Some(first)) if error.kind() == ErrorKind::NoKey => (first, true),
             (state, _) => (state?, false),
         };
+        let before = Unknown::load(&**keys)?;
+        let older_log = self.older_log || before.is_some_and(|before| before.older_log);
+        if made && !older_log {
+            refuse_lost_path(&**log, &**keys)?;
+        }
         let reader = match (config.erasure, &self.identity) {
             (false, _) => None,
             (true, Some(identity)) => Some(Reader::open_store(log.clone())?.identity(identity.clone())),
@@ -240,13 +245,11 @@ impl Restore {
             }
         };
         let vault = vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new());
-        let before = Unknown::load(&**keys)?;
         let new_vault = self.makes_vault((&config, &**keys), before, &vault)?;
         // An attempt to make one that was cut short may have left one that opens.
         let vault = if new_vault { vault.unwrap_or_default() } else { vault? };
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
-        let older_log = self.older_log || before.is_some_and(|before| before.older_log);
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
         found.compare((&**log, &config), pin.as_ref())?;
@@ -307,6 +310,23 @@ impl Restore {
         let (root, log) = (tree::empty_root(), config.id);
         Ok(Some(SealState { log, terms, chain, root, subjects: 0, followed: 0, holds: 0 }))
     }
+}
+
+/// Refuses to make the seal state anew of a log that has lost a path: without it nothing says how far the log had come there.
+fn refuse_lost_path(log: &dyn Store, keys: &dyn Store) -> Result<()> {
+    if !log.paths().is_some_and(Paths::has_lost_one) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Refused,
+        format!(
+            "{} is missing, which says how far the log had come, and {}: bring that file as this host wrote it last, or the path. Where \
+             neither is left, `bulla restore --older-log` goes on with what is there, and what came after that is lost: see \
+             docs/operating.md, \"The path in use is lost\"",
+            keys.describe(files::SEAL_STATE),
+            not_there(log)
+        ),
+    ))
 }
 
 /// What is known once the locks are held, and before anything is changed.

@@ -26,11 +26,13 @@ pub fn load(keys: &dyn Store) -> Result<Options> {
     parse(keys, &read(keys)?)
 }
 
-/// The backup paths that the file names. Of a file that is damaged, or cannot be read, whoever rests on a setting tells: it names
-/// none.
-pub(crate) fn backup_paths(keys: &dyn Store) -> Vec<PathBuf> {
-    let settings = read(keys).and_then(|text| config::parse_settings(&text));
-    settings.map(|settings| settings.named_backup_paths().to_owned()).unwrap_or_default()
+/// The backup paths that the file names. Of a setting that is misplaced or out of its bounds whoever rests on it tells.
+///
+/// # Errors
+/// `Unavailable` where it cannot be read, or is none: then nobody can tell which paths the log has.
+pub(crate) fn backup_paths(keys: &dyn Store) -> Result<Vec<PathBuf>> {
+    let settings = config::parse_settings(&read(keys)?).map_err(|error| damaged(keys, error))?;
+    Ok(settings.named_backup_paths().to_owned())
 }
 
 /// The text of the file.

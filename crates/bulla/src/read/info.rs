@@ -81,6 +81,9 @@ pub struct Info {
     /// The frames that were signed, as the key directory knows, behind those of which this tells: what covers them lay on a path that is lost,
     /// or is missing, and on no other.
     pub out_of_reach: Option<Range<u64>>,
+    /// Why it cannot be told which paths the log has, or whether frames are out of reach; nothing where it can. Then what is said here may be
+    /// of a part of the log.
+    pub untold: Option<String>,
 }
 
 /// A witness that a log asks, and what it has cosigned as far as the log's files have it: each cosignature was verified.
@@ -125,6 +128,12 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         0 => (None, None),
         _ => (commitment(0)?, commitment(size - 1)?),
     };
+    let named = store.paths().map_or(Ok(()), Paths::require_named);
+    let (out_of_reach, untold) =
+        match named.and_then(|()| store.paths().map_or(Ok(None), Paths::out_of_reach)) {
+            Ok(out_of_reach) => (out_of_reach, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
     Ok(Info {
         origin: config.origin,
         vkey: config.verifier_key,
@@ -151,7 +160,8 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         missing_paths: store.paths().map_or_else(Vec::new, Paths::missing),
         paths: store.paths().map_or_else(Vec::new, Paths::states),
         lost,
-        out_of_reach: store.paths().and_then(Paths::out_of_reach),
+        out_of_reach,
+        untold,
     })
 }
 

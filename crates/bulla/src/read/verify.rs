@@ -43,7 +43,7 @@ use bulla_crypto::seal_chain::{SealChain, parse_seal_key};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{FileSystem, Paths, Store};
+use bulla_store::{FileSystem, Store};
 use frame::{Outcome, Wants, With, check_frame};
 pub(super) use paths::missing as missing_paths;
 use std::path::Path;
@@ -326,11 +326,10 @@ impl Verify {
             misfit.into_iter().for_each(|misfit| findings.add(misfit));
         }
         paths::judge(&**store).for_each(|finding| findings.add(finding));
-        let out_of_reach = store.paths().and_then(Paths::out_of_reach);
+        paths::unnamed(&**store).for_each(|finding| findings.add(finding));
         // The scan looks for what a seal state was given of.
-        let untold = out_of_reach.clone().filter(|_| state.is_none()).map(paths::out_of_reach);
+        let (untold, out_of_reach) = paths::out_of_reach(&**store, checkpoint.size, state.is_some());
         untold.into_iter().for_each(|finding| findings.add(finding));
-        let out_of_reach = out_of_reach.map(|frames| UnreadEvents::of(frames.start, frames.end - 1));
         let identity = given.identity.clone();
         let mut index = index::Check::new(&**store, *live);
         let wants = match identity {

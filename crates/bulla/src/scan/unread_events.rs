@@ -9,7 +9,7 @@ use std::fmt;
 pub struct UnreadEvents {
     /// The first of them, by its number.
     pub first: u64,
-    /// The last of them. Between both may be frames that can be read.
+    /// The last of them, or the greatest number where nobody can tell whether there are any. Between both may be frames that can be read.
     pub last: u64,
 }
 
@@ -17,6 +17,11 @@ impl UnreadEvents {
     /// Of all these frames.
     pub(crate) fn of(first: u64, last: u64) -> Self {
         UnreadEvents { first, last }
+    }
+
+    /// Of all from this frame on, if there are any.
+    pub(crate) fn from(first: u64) -> Self {
+        UnreadEvents { first, last: u64::MAX }
     }
 
     /// These, and others where there are any.
@@ -30,6 +35,9 @@ impl fmt::Display for UnreadEvents {
         match *self {
             UnreadEvents { first, last } if first == last => {
                 write!(f, "frame {first}, which is an event or may be one, is damaged or missing")
+            }
+            UnreadEvents { first, last: u64::MAX } => {
+                write!(f, "frames from {first} on may be missing, and may be events")
             }
             UnreadEvents { first, last } => {
                 write!(f, "frames from {first} to {last}, which are events or may be, are damaged or missing")

@@ -2,6 +2,7 @@
 
 use crate::format::segment;
 use crate::scan::finding::{Finding, FindingKind};
+use crate::scan::unread_events::UnreadEvents;
 use bulla_store::{MissingPath, Paths, Store};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -46,8 +47,33 @@ pub(super) fn placed(store: &dyn Store, mut findings: Vec<Finding>) -> Vec<Findi
     findings
 }
 
-/// The frames that were signed, and that no checkpoint covers on the paths that are there: see [`Paths::out_of_reach`].
-pub(super) fn out_of_reach(frames: Range<u64>) -> Finding {
+/// That nobody can tell which paths the log has: see [`Paths::require_named`].
+pub(super) fn unnamed(store: &dyn Store) -> impl Iterator<Item = Finding> {
+    let named = store.paths().map_or(Ok(()), Paths::require_named);
+    named.err().into_iter().map(|error| Finding::new(FindingKind::PathMissing, error.to_string()))
+}
+
+/// The frames behind the `signed` ones that no checkpoint covers on the paths that are there, or may be: see [`Paths::out_of_reach`]. Any of
+/// them may tell of an erasure. Also what is to be said of them, but of those that are looked for since the seal state is at hand.
+pub(super) fn out_of_reach(
+    store: &dyn Store,
+    signed: u64,
+    has_state: bool,
+) -> (Option<Finding>, Option<UnreadEvents>) {
+    match store.paths().map_or(Ok(None), Paths::out_of_reach) {
+        Ok(None) => (None, None),
+        Ok(Some(frames)) => {
+            let unread = UnreadEvents::of(frames.start, frames.end - 1);
+            ((!has_state).then(|| are_out_of_reach(frames)), Some(unread))
+        }
+        Err(error) => {
+            let finding = Finding::new(FindingKind::PathMissing, error.to_string());
+            (Some(finding), Some(UnreadEvents::from(signed)))
+        }
+    }
+}
+
+fn are_out_of_reach(frames: Range<u64>) -> Finding {
     let detail = "the seal state in the key directory was written for a log that has them signed: no checkpoint that is \
                   there covers them";
     let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frames.start);

@@ -1,9 +1,11 @@
 //! Which of a log's paths are there, how far the log has come on each, and whether each is the path that it says it is.
 
 use super::places::Place;
+use super::refusing::is_damage;
 use super::{LogPaths, OnePath, State, configuration, is_same_place, order};
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::{config, files, segment};
+use crate::keys;
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
@@ -72,10 +74,10 @@ impl LogPaths {
         // Whoever is at work has left a path meanwhile, or come back to it.
         let remembered = self.keys.as_ref().and_then(|keys| known::load(&**keys).ok());
         // It is written before any checkpoint over as many frames is.
-        let sealed = self.keys.as_ref().and_then(|keys| SealState::load(&**keys).ok());
+        let sealed = self.keys.as_ref().map(|keys| SealState::load(&**keys));
         let places = stores.iter().map(|store| Place::of(&**store)).collect::<Vec<_>>();
         let mut state = self.change();
-        let State { paths, known, .. } = &mut *state;
+        let State { paths, known, unnamed, .. } = &mut *state;
         if let Some(remembered) = remembered {
             *known = remembered;
         }
@@ -99,12 +101,22 @@ impl LogPaths {
             }
         }
         tell_apart(paths, &places, known, self.log);
+        let is_unnamed = |known: &&KnownPath| {
+            matches!(known.fate, Fate::Kept | Fate::Left)
+                && paths.iter().all(|path| path.id != Some(known.id))
+                && places.iter().all(|place| !place.is(&known.place))
+        };
+        *unnamed = known.iter().filter(is_unnamed).cloned().collect();
         let furthest = order(&state.paths, &state.known).next().unwrap_or(0);
         state.current = furthest;
         state.published = state.paths[furthest].note.clone();
         state.paths[furthest].used = true;
         let covered = state.paths[furthest].head.map_or(0, |head| head.size);
-        state.outdated = sealed.is_some_and(|sealed| sealed.chain.next_frame() < covered);
+        state.outdated = match sealed {
+            Some(Ok(sealed)) => sealed.chain.next_frame() < covered,
+            Some(Err(error)) => is_damage(&error),
+            None => false,
+        };
         if let Some((_, text)) = configuration(&*state.paths[furthest].store) {
             state.config = text;
         }
@@ -114,7 +126,8 @@ impl LogPaths {
     pub(super) fn standings(&self) -> Vec<PathState> {
         let state = self.state();
         // Where one is missing that was not left, the log may have come further there.
-        let is_known = state.paths.iter().all(|path| path.absent.is_none() || state.is_left(path));
+        let is_known = state.paths.iter().all(|path| path.absent.is_none() || state.is_left(path))
+            && state.unnamed.iter().all(|known| state.was_left(known));
         let named = state.paths.iter().enumerate().map(|(index, path)| PathState {
             place: path.store.describe(""),
             id: path.id.map(|id| id.to_string()),
@@ -136,7 +149,28 @@ impl LogPaths {
             standing: PathStanding::Lost,
             missing: None,
         });
-        named.chain(lost).collect()
+        let unnamed = state.unnamed.iter().map(|known| PathState {
+            place: known.place.clone(),
+            id: Some(known.id.to_string()),
+            standing: if state.was_left(known) { PathStanding::Left } else { PathStanding::Kept },
+            missing: Some(self.why_unnamed()),
+        });
+        named.chain(unnamed).chain(lost).collect()
+    }
+
+    /// Why a path that the key directory remembers is missing though nobody looked for it.
+    pub(super) fn why_unnamed(&self) -> String {
+        match self.unread_settings {
+            None => {
+                format!(
+                    "`backup_paths` in {} of the key directory does not name it (bring that file back, or set it again)",
+                    keys::files::SETTINGS
+                )
+            }
+            Some(_) => {
+                format!("{} of the key directory, which is to name it, cannot be read", keys::files::SETTINGS)
+            }
+        }
     }
 
     /// How many paths do not work, of a log that is written.
@@ -152,6 +186,9 @@ impl LogPaths {
 
     /// Whether each path is there now, and lists the segments that it has.
     pub(super) fn lists_all(&self) -> bool {
+        if self.unread_settings.is_some() || !self.state().unnamed.is_empty() {
+            return false;
+        }
         let stores = self.state().paths.iter().map(|path| path.store.clone()).collect::<Vec<_>>();
         let is_there = |(index, store): (usize, &Arc<dyn Store>)| {
             let lists = match store.list(files::DIRECTORIES[0]) {
@@ -195,6 +232,7 @@ impl LogPaths {
             return Ok(());
         }
         self.require_told_apart()?;
+        self.require_named()?;
         let missing = self.missing().into_iter().find(|missing| !missing.left);
         if let Some(missing) = missing {
             return Err(Error::unavailable(format!(

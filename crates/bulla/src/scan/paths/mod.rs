@@ -54,6 +54,8 @@ pub(crate) struct LogPaths {
     ml_dsa_key: Option<LogKey>,
     keys: Option<Arc<dyn Store>>,
     tell: Option<Tell>,
+    /// Why the settings that name the paths cannot be read, where nobody has named any by hand.
+    unread_settings: Option<String>,
     /// The log's own directory, as it was opened.
     first: Arc<dyn Store>,
     state: Arc<RwLock<State>>,
@@ -78,6 +80,8 @@ struct State {
     recovered: bool,
     /// What the key directory remembers.
     known: Vec<KnownPath>,
+    /// Those of them that may hold frames, and that nobody names.
+    unnamed: Vec<KnownPath>,
     /// Whether that is of a time before the newest checkpoint: what was left then may be in use since.
     outdated: bool,
     switches: Vec<Switch>,
@@ -99,8 +103,12 @@ struct State {
 impl State {
     /// Whether the writer has left a path, so that it holds nothing newer than the others.
     fn is_left(&self, path: &OnePath) -> bool {
-        let is_left = |known: &KnownPath| Some(known.id) == path.id && known.fate == Fate::Left;
-        !self.outdated && self.known.iter().any(is_left)
+        self.known.iter().any(|known| Some(known.id) == path.id && self.was_left(known))
+    }
+
+    /// The same of one as the key directory remembers it.
+    fn was_left(&self, known: &KnownPath) -> bool {
+        !self.outdated && known.fate == Fate::Left
     }
 }
 
@@ -156,7 +164,7 @@ impl OnePath {
 }
 
 /// The log's store, put together of its own directory and the paths that the key directory and `also` name; that of its directory
-/// alone where there are no others, and the key directory remembers none that is lost.
+/// alone where there are no others, and the key directory's settings can be read and it remembers none.
 ///
 /// # Errors
 /// `Unavailable` where the key directory's list of paths is damaged or cannot be read, and where one of `also` is not there, or is no path
@@ -167,13 +175,16 @@ pub fn join_paths(
     also: &[PathBuf],
     environment: &Environment,
 ) -> Result<Arc<dyn Store>> {
-    let named = keys.map_or_else(Vec::new, |keys| settings::backup_paths(&**keys));
     if log.paths().is_some() {
         return Ok(log);
     }
+    let named = keys.map_or_else(|| Ok(Vec::new()), |keys| settings::backup_paths(&**keys));
+    // Whoever names paths by hand does in the place of the settings.
+    let unread_settings = named.as_ref().err().filter(|_| also.is_empty()).map(ToString::to_string);
+    let named = named.unwrap_or_default();
     let known = keys.map_or_else(|| Ok(Vec::new()), |keys| known::load(&**keys))?;
-    let has_lost_one = known.iter().any(|known| known.fate == Fate::Lost);
-    if named.is_empty() && also.is_empty() && !has_lost_one {
+    let names_none = named.is_empty() && also.is_empty() && unread_settings.is_none();
+    if names_none && !knows_others(&*log, &known) {
         return Ok(log);
     }
     let mut stores = vec![log.clone()];
@@ -213,6 +224,7 @@ pub fn join_paths(
         writing: false,
         recovered: false,
         known,
+        unnamed: Vec::new(),
         outdated: false,
         switches: Vec::new(),
         pending: None,
@@ -229,6 +241,7 @@ pub fn join_paths(
         ml_dsa_key: config.ml_dsa_key,
         keys: keys.cloned(),
         tell: environment.path_replaced.clone(),
+        unread_settings,
         first: log,
         state: Arc::new(RwLock::new(state)),
         switching: Mutex::new(()),
@@ -237,6 +250,13 @@ pub fn join_paths(
     paths.look();
     paths.require(of_keys)?;
     Ok(Arc::new(paths))
+}
+
+/// Whether the key directory remembers a path besides the log's own directory.
+fn knows_others(log: &dyn Store, known: &[KnownPath]) -> bool {
+    let of = configuration(log).map(|(config, _)| config.id);
+    let own = of.and_then(|of| Some(path::read(log, of).ok()?.unwrap_or(PathId::first_of(of))));
+    known.iter().any(|known| Some(known.id) != own)
 }
 
 /// Adds the directories at these places, each of them once, by whatever names.

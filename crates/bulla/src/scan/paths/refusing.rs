@@ -4,11 +4,13 @@
 
 use super::{LogPaths, OnePath, State, not_there};
 use crate::format::path::NoPath;
+use crate::keys::files;
+use crate::keys::paths::KnownPath;
 use crate::keys::seal_state::SealState;
 use crate::scan::stored_tree;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree::TreeHead;
-use bulla_store::{Error, MissingPath, Paths, Result, Store};
+use bulla_store::{Error, ErrorKind, MissingPath, Paths, Result, Store};
 use bulla_text::spelling::counted;
 use std::ops::Range;
 
@@ -65,39 +67,81 @@ impl LogPaths {
         )))
     }
 
+    /// As [`Paths::require_named`].
+    pub(super) fn require_settings(&self) -> Result<()> {
+        let Some(why) = &self.unread_settings else { return Ok(()) };
+        Err(Error::unavailable(format!(
+            "{why}. It says on which other paths the log lies, so nothing is told of what is here as if it were the log. Until \
+             then name those paths with --also; `bulla export --salvage` gives out what is here"
+        )))
+    }
+
     /// As [`Paths::out_of_reach`].
-    pub(super) fn signed_out_of_reach(&self) -> Option<Range<u64>> {
-        let keys = self.keys.as_ref()?;
-        if !self.has_lost_one() && self.missing().iter().all(|missing| missing.left) {
-            return None;
-        }
+    pub(super) fn signed_out_of_reach(&self) -> Result<Option<Range<u64>>> {
+        let Some(keys) = &self.keys else { return Ok(None) };
         for _ in 0..LOOKS {
             let signed = self.published_frames().unwrap_or(0);
-            let covered = signed_elsewhere(self, &**keys, signed)?;
+            let sealed = match self.sealed(&**keys) {
+                Ok(sealed) => sealed,
+                Err(error) if is_damage(&error) || self.may_lack_frames() => return Err(self.untold(&error)),
+                Err(_) => return Ok(None),
+            };
+            let Some(covered) = covered_elsewhere(self, &sealed, signed) else { return Ok(None) };
             if self.state().writing {
-                return Some(signed..covered);
+                return Ok(Some(signed..covered));
             }
             // A writer may have signed more meanwhile, and let go of the tree before.
             self.look();
             if self.published_frames().unwrap_or(0) == signed {
-                return Some(signed..covered);
+                return Ok(Some(signed..covered));
             }
         }
-        None
+        Ok(None)
+    }
+
+    /// The seal state of the log.
+    fn sealed(&self, keys: &dyn Store) -> Result<SealState> {
+        let sealed = SealState::load(keys)?;
+        match sealed.log == self.log {
+            true => Ok(sealed),
+            false => Err(files::damaged(keys, files::SEAL_STATE, "it is another log's")),
+        }
+    }
+
+    /// Whether there is, or was, a path that may hold what no other has, and that is not there.
+    fn may_lack_frames(&self) -> bool {
+        self.unread_settings.is_some()
+            || self.has_lost_one()
+            || self.missing().iter().any(|missing| !missing.left)
+    }
+
+    /// That nobody can tell how far the log had come.
+    fn untold(&self, error: &Error) -> Error {
+        let which = not_there(self);
+        let which = if which.is_empty() { String::new() } else { format!("{which}. ") };
+        Error::unavailable(format!(
+            "{error}. {which}Without the seal state nobody can tell whether what is there is all of the log, so nothing is told of it \
+             as if it were: bring that file, as this host wrote it last, and let this user read it; where there is none any more, \
+             docs/operating.md, \"The path in use is lost\", says what there is to do. `bulla verify` tells what the paths that are \
+             there have, and `bulla export --salvage` gives it out"
+        ))
     }
 
     /// That no frames are [out of reach](Paths::out_of_reach).
     ///
     /// # Errors
-    /// `Unavailable`, naming the frames and the paths that are lost.
+    /// `Unavailable`, naming the frames and the paths that are lost, or what keeps that from being told.
     pub(super) fn require_in_reach(&self) -> Result<()> {
-        let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach() else { return Ok(()) };
+        let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach()? else { return Ok(()) };
+        let which = match not_there(self) {
+            which if which.is_empty() => "a path of the log is an older copy of what lay there".to_owned(),
+            which => which,
+        };
         Err(Error::unavailable(format!(
-            "the newest checkpoint on the paths of the log that are there covers {}, and the log's seal state {covered}: {}. Nothing is \
+            "the newest checkpoint on the paths of the log that are there covers {}, and the log's seal state {covered}: {which}. Nothing is \
              told of a part as if it were the log: find the path, and name it again; `bulla verify` tells what the others have, and \
              `bulla export --salvage` gives it out; docs/operating.md, \"The path in use is lost\", says what else there is to do",
-            counted(signed, "frame"),
-            not_there(self)
+            counted(signed, "frame")
         )))
     }
 
@@ -116,13 +160,27 @@ impl LogPaths {
             state.paths.iter().enumerate().filter_map(of).collect::<Vec<_>>()
         };
         missing.into_iter().for_each(|(index, what)| self.tell(index, what));
+        let Some(tell) = &self.tell else { return };
+        // One that is not left is refused.
+        let unnamed = self.state().unnamed.clone();
+        for KnownPath { place, .. } in unnamed {
+            tell(&format!("{place}, a path of the log that was left, is missing: {}", self.why_unnamed()));
+        }
     }
 }
 
 /// How many frames the seal state in `keys` speaks of, where no path that is there has the tree of those: the newest checkpoint that one has
 /// covers `signed` frames, which are fewer.
 pub(crate) fn signed_elsewhere(log: &dyn Store, keys: &dyn Store, signed: u64) -> Option<u64> {
-    let state = SealState::load(keys).ok()?;
+    covered_elsewhere(log, &SealState::load(keys).ok()?, signed)
+}
+
+/// Whether an error of the seal state says that it is there and is none, which is no lack of a permission.
+pub(super) fn is_damage(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable && error.io_error().is_none()
+}
+
+fn covered_elsewhere(log: &dyn Store, state: &SealState, signed: u64) -> Option<u64> {
     let of = TreeHead { size: state.chain.next_frame(), root: state.root };
     if of.size <= signed {
         return None;

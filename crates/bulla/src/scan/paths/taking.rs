@@ -432,10 +432,20 @@ impl Paths for LogPaths {
                 left: state.is_left(path),
             })
         });
-        missing.collect()
+        let unnamed = state.unnamed.iter().map(|known| MissingPath {
+            place: known.place.clone(),
+            id: Some(known.id.to_string()),
+            reason: self.why_unnamed(),
+            left: state.was_left(known),
+        });
+        missing.chain(unnamed).collect()
     }
 
-    fn out_of_reach(&self) -> Option<Range<u64>> {
+    fn require_named(&self) -> Result<()> {
+        self.require_settings()
+    }
+
+    fn out_of_reach(&self) -> Result<Option<Range<u64>>> {
         self.signed_out_of_reach()
     }
 
@@ -477,6 +487,7 @@ impl Paths for LogPaths {
         // Who was at work meanwhile has left it otherwise.
         self.look();
         self.require_told_apart()?;
+        self.require_settings()?;
         self.require_there()?;
         if let Some((place, why)) = self.unlike().into_iter().next() {
             return Err(match why {
