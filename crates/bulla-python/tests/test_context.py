@@ -125,12 +125,14 @@ class Context(Case):
         of_ada = context(actor="ada")
 
         async def act(name: str, entered: asyncio.Event, go_on: asyncio.Event, left: asyncio.Event) -> None:
-            with of_ada:
-                entered.set()
-                await go_on.wait()
-                self.logger.info("%s inside", name)
-            self.logger.info("%s outside", name)
-            left.set()
+            try:
+                with of_ada:
+                    entered.set()
+                    await go_on.wait()
+                    self.logger.info("%s inside", name)
+                self.logger.info("%s outside", name)
+            finally:
+                left.set()
 
         async def all_of_them() -> None:
             for order in [(0, 1, 2), (2, 1, 0), (1, 0, 2)]:
