@@ -388,8 +388,8 @@ enum bulla_status bulla_telemetry(struct bulla_log *log,
 // learns, and the exit of the process (`exit`, the end of `main`) waits until it has.
 enum bulla_status bulla_close(struct bulla_log *log);
 
-// Stages an entry: copies it. Where the memory for entries is full it waits, as long as `append_timeout` says. What it points to is
-// not needed any more when this returns.
+// Stages an entry: copies it. Where the memory for entries is full it waits, as long as `append_timeout` says, but not in what
+// `bulla_receipt_notify` calls. What it points to is not needed any more when this returns.
 //
 // Returns `BULLA_INVALID` where a field breaks a limit or is not UTF-8, `BULLA_TIMEOUT` where memory stayed full, `BULLA_CLOSED` or the
 // log's failure where nothing can be appended any more. The entry is then not staged, and nothing else is affected.

@@ -63,7 +63,15 @@ std::uint64_t not_negative(Duration time, const char *name) {
   return static_cast<std::uint64_t>(time.count());
 }
 
-inline const char *text_or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+// A text for C, for which it ends at the first NUL: one that goes on behind that is refused.
+inline const char *text(const std::string &text, const char *name) {
+  if (text.find('\0') != std::string::npos) throw error(BULLA_INVALID, std::string("`") + name + "` has a NUL in it");
+  return text.c_str();
+}
+
+inline const char *text_or_null(const std::string &from, const char *name) {
+  return from.empty() ? nullptr : text(from, name);
+}
 
 // A handle that closes itself. What closing it fails for is lost then: call close(), which one thread may do while others use it.
 template <typename Handle, bulla_status (*Close)(Handle *)>
@@ -273,7 +281,9 @@ class receipt {
   void checkpointed() const { detail::check(bulla_receipt_checkpointed(handle_.get())); }
 
   // Calls `told` once, with what durable() fails for, if it does: from this thread or another. It must not throw, and waits for nothing of the log.
+  // One that is empty is refused.
   void when_durable(std::function<void(std::optional<error>)> told) const {
+    if (!told) throw error(BULLA_INVALID, "`told` is empty: there is nothing to call");
     auto kept = std::make_unique<std::function<void(std::optional<error>)>>(std::move(told));
     const auto call = [](void *context, bulla_status status, const char *message) {
       std::unique_ptr<std::function<void(std::optional<error>)>> given(
@@ -345,10 +355,10 @@ class log {
   static std::string create(const std::string &directory, const std::string &origin = {},
                             const std::vector<std::string> &recipients = {}, const std::string &keys = {}) {
     std::vector<const char *> list;
-    for (const std::string &recipient : recipients) list.push_back(recipient.c_str());
+    for (const std::string &recipient : recipients) list.push_back(detail::text(recipient, "recipients"));
     char key[BULLA_KEY_SIZE];
-    detail::check(bulla_create(directory.c_str(), detail::text_or_null(keys), detail::text_or_null(origin), list.data(),
-                               list.size(), key, sizeof key));
+    detail::check(bulla_create(detail::text(directory, "directory"), detail::text_or_null(keys, "keys"),
+                               detail::text_or_null(origin, "origin"), list.data(), list.size(), key, sizeof key));
     return key;
   }
 
@@ -356,22 +366,22 @@ class log {
   // `"memory = '128 MiB'\nlinger = '20 ms'"`.
   static log open(const std::string &directory, const std::string &settings = {}, const std::string &keys = {}) {
     bulla_log *made = nullptr;
-    detail::check(bulla_open(BULLA_ABI_VERSION, directory.c_str(), detail::text_or_null(keys),
-                             detail::text_or_null(settings), &made));
+    detail::check(bulla_open(BULLA_ABI_VERSION, detail::text(directory, "directory"), detail::text_or_null(keys, "keys"),
+                             detail::text_or_null(settings, "settings"), &made));
     return log(made);
   }
 
   // Connects to a log that another process has open, and listens for at `path`. Each producer of it is a client there.
   static log connect(const std::string &path) {
     bulla_log *made = nullptr;
-    detail::check(bulla_connect(BULLA_ABI_VERSION, path.c_str(), &made));
+    detail::check(bulla_connect(BULLA_ABI_VERSION, detail::text(path, "path"), &made));
     return log(made);
   }
 
   // Listens for entries of other processes until it is closed, at a socket of mode 0600. Each producer of a connection counts as
   // one of the `clients` (0: 64).
   void listen(const std::string &path, std::size_t clients = 0) {
-    detail::check(bulla_listen(handle_.get(), path.c_str(), clients));
+    detail::check(bulla_listen(handle_.get(), detail::text(path, "path"), clients));
   }
 
   bulla::producer producer() const {
@@ -427,8 +437,8 @@ class query {
   auto with(Use &&use) const {
     std::vector<bulla_condition> conditions;
     for (const condition &asked : conditions_)
-      conditions.push_back({asked.field.c_str(), static_cast<std::uint32_t>(asked.comparison), detail::bytes(asked.value),
-                            asked.first, asked.last});
+      conditions.push_back({detail::text(asked.field, "field"), static_cast<std::uint32_t>(asked.comparison),
+                            detail::bytes(asked.value), asked.first, asked.last});
     bulla_query made{};
     made.conditions = conditions.data();
     made.condition_count = conditions.size();
@@ -470,7 +480,7 @@ template <typename Each>
 checked check(std::string_view proof, const std::string &key, Each &&each) {
   auto to = detail::giving(each);
   bulla_checked shown{};
-  to.finish(bulla_check(detail::bytes(proof), detail::text_or_null(key), decltype(to)::run, &to, &shown));
+  to.finish(bulla_check(detail::bytes(proof), detail::text_or_null(key, "key"), decltype(to)::run, &to, &shown));
   return {shown.anchored, shown.entries, shown.withheld, shown.tree_size};
 }
 
@@ -489,11 +499,11 @@ namespace detail {
 // The same for C, as long as `by` lives.
 inline bulla_trust trusted(const trust &by) {
   bulla_trust made{};
-  made.key = text_or_null(by.key);
+  made.key = text_or_null(by.key, "key");
   if (!by.policy.empty()) {
     made.policy = bytes(by.policy);
   }
-  made.pin = text_or_null(by.pin);
+  made.pin = text_or_null(by.pin, "pin");
   return made;
 }
 
@@ -528,7 +538,7 @@ inline report verify(const std::string &directory, const std::string &key = {}) 
     static_cast<std::vector<std::string> *>(context)->emplace_back(line.data, line.size);
     return 0;
   };
-  detail::check(bulla_verify(directory.c_str(), detail::text_or_null(key), add, &made.findings, &shown));
+  detail::check(bulla_verify(detail::text(directory, "directory"), detail::text_or_null(key, "key"), add, &made.findings, &shown));
   made.ok = shown.ok, made.anchored = shown.anchored, made.entries = shown.entries;
   made.blocks = shown.blocks, made.tree_size = shown.tree_size, made.pending = shown.pending;
   return made;
@@ -564,7 +574,8 @@ inline verified verify_by(const std::string &directory, const trust &by) {
     return 0;
   };
   const bulla_trust trusted = detail::trusted(by);
-  const bulla_status status = bulla_verify_by(directory.c_str(), &trusted, add, &made.findings, &shown);
+  const bulla_status status =
+      bulla_verify_by(detail::text(directory, "directory"), &trusted, add, &made.findings, &shown);
   if (!shown.pin_failed) detail::check(status);
   made.ok = shown.report.ok, made.anchored = shown.report.anchored, made.entries = shown.report.entries;
   made.blocks = shown.report.blocks, made.tree_size = shown.report.tree_size, made.pending = shown.report.pending;
@@ -580,8 +591,8 @@ class reader {
   // `key` is the public key that the log must be of.
   static reader open(const std::string &directory, const std::string &key = {}, const std::string &keys = {}) {
     bulla_reader *made = nullptr;
-    detail::check(bulla_reader_open(BULLA_ABI_VERSION, directory.c_str(), detail::text_or_null(keys),
-                                    detail::text_or_null(key), &made));
+    detail::check(bulla_reader_open(BULLA_ABI_VERSION, detail::text(directory, "directory"),
+                                    detail::text_or_null(keys, "keys"), detail::text_or_null(key, "key"), &made));
     return reader(made);
   }
 

@@ -47,8 +47,8 @@ pub(crate) fn add(way: Way) -> *mut bulla_producer {
     to_handle(PRODUCERS.add(way))
 }
 
-/// Stages an entry: copies it. Where the memory for entries is full it waits, as long as `append_timeout` says. What it points to is
-/// not needed any more when this returns.
+/// Stages an entry: copies it. Where the memory for entries is full it waits, as long as `append_timeout` says, but not in what
+/// `bulla_receipt_notify` calls. What it points to is not needed any more when this returns.
 ///
 /// Returns `BULLA_INVALID` where a field breaks a limit or is not UTF-8, `BULLA_TIMEOUT` where memory stayed full, `BULLA_CLOSED` or the
 /// log's failure where nothing can be appended any more. The entry is then not staged, and nothing else is affected.

@@ -44,8 +44,9 @@ impl Producer {
     /// Calls something that may wait.
     fn with<T: Send>(&self, py: Python<'_>, call: impl FnOnce(&mut Way) -> T + Send) -> PyResult<T> {
         let mut locked = self.lock(py)?;
-        let way = locked.as_mut().ok_or_else(|| raise(py, &closed()))?;
-        Ok(py.detach(|| call(way)))
+        let called = locked.as_mut().map(|way| py.detach(|| call(way)));
+        drop(locked);
+        called.ok_or_else(|| raise(py, &closed()))
     }
 
     /// Stages entries behind the `staged` ones of a batch.
@@ -167,13 +168,10 @@ impl Producer {
         values.take_fields(fields).map_err(|refusal| refusal.raise(py, None))?;
         let entries = values.entries().map_err(|(_, refusal)| refusal.raise(py, None))?;
         let Some(entry) = entries.first() else { return Ok(()) };
-        {
-            let mut locked = self.lock(py)?;
-            let way = locked.as_mut().ok_or_else(|| raise(py, &closed()))?;
-            match way.try_append(entry) {
-                Err(error) if error.kind() == ErrorKind::Timeout => {}
-                appended => return appended.map_err(|error| raise(py, &error)),
-            }
+        let tried = self.lock(py)?.as_mut().map(|way| way.try_append(entry));
+        match tried.ok_or_else(|| raise(py, &closed()))? {
+            Err(error) if error.kind() == ErrorKind::Timeout => {}
+            appended => return appended.map_err(|error| raise(py, &error)),
         }
         // Other threads of Python go on while this one waits.
         self.with(py, |way| way.append(entry))?.map_err(|error| raise(py, &error))

@@ -318,9 +318,9 @@ impl Entries {
     fn __iter__(&self, py: Python<'_>) -> PyResult<EntryIterator> {
         self.owner.check(py)?;
         let kept = |matches: &Matches<'_>| Ok(matches.to_kept());
-        let taken = Taken::start(py, &self.reader, self.query.clone(), self.allow_lost_keys, kept)?;
-        let rows = Mutex::new(Rows { taken, block: Vec::new().into_iter() });
-        Ok(EntryIterator { rows, owner: self.owner })
+        let stream = Stream::start(self.reader.clone(), self.query.clone(), kept).raise(py)?;
+        let rows = Mutex::new(Rows { stream, block: Vec::new().into_iter() });
+        Ok(EntryIterator { rows, allow_lost_keys: self.allow_lost_keys, owner: self.owner })
     }
 
     /// A capsule of an Arrow C stream of record batches, whose schema is always the same: `requested_schema` is not looked
@@ -353,12 +353,14 @@ impl Entries {
 /// A query's answer, as dicts.
 #[pyclass(frozen, module = "bulla_audit")]
 pub(crate) struct EntryIterator {
+    /// Nothing of Python runs while this is locked, and whoever waits for it is detached.
     rows: Mutex<Rows>,
+    allow_lost_keys: bool,
     owner: Owner,
 }
 
 struct Rows {
-    taken: Taken<Vec<Kept>>,
+    stream: Stream<Vec<Kept>>,
     block: std::vec::IntoIter<Kept>,
 }
 
@@ -370,14 +372,35 @@ impl EntryIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.owner.check(py)?;
-        let mut rows = self.rows.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(kept) = rows.block.next() {
-                return to_dict(py, kept.number, &kept.entry().raise(py)?, kept.withheld).map(Some);
+            match self.next_row(py) {
+                Ok(Next::Block(kept)) => {
+                    return to_dict(py, kept.number, &kept.entry().raise(py)?, kept.withheld).map(Some);
+                }
+                Ok(Next::NotYet) => py.check_signals()?,
+                Ok(Next::End(read)) => {
+                    read.map_or(Ok(()), |read| finish(py, &read, self.allow_lost_keys))?;
+                    return Ok(None);
+                }
+                Err(error) => return Err(raise(py, &error)),
             }
-            match rows.taken.next(py)? {
-                Some(block) => rows.block = block.into_iter(),
-                None => return Ok(None),
+        }
+    }
+}
+
+impl EntryIterator {
+    /// The next entry, if it is there.
+    fn next_row(&self, py: Python<'_>) -> bulla::Result<Next<Kept>> {
+        let mut rows = self.rows.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let Rows { stream, block } = &mut *rows;
+        loop {
+            if let Some(kept) = block.next() {
+                return Ok(Next::Block(kept));
+            }
+            match py.detach(|| stream.next(Some(SLICE)))? {
+                Next::Block(next) => *block = next.into_iter(),
+                Next::NotYet => return Ok(Next::NotYet),
+                Next::End(read) => return Ok(Next::End(read)),
             }
         }
     }

@@ -55,10 +55,12 @@ impl Shared {
         call: impl FnOnce(&Opened) -> bulla::Result<T>,
     ) -> PyResult<T> {
         self.owner.check(py)?;
+        // Making an exception runs Python, which may come here again: nothing is locked then.
         let opened = match &*self.lock() {
-            State::Open(opened) => opened.clone(),
-            State::Closing | State::Closed => return Err(raise(py, &closed())),
+            State::Open(opened) => Some(opened.clone()),
+            State::Closing | State::Closed => None,
         };
+        let opened = opened.ok_or_else(|| raise(py, &closed()))?;
         let used = Used { opened, _told: Told(self) };
         call(&used.opened).raise(py)
     }

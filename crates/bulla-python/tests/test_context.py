@@ -6,10 +6,14 @@ import asyncio
 import contextvars
 import logging
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 from bulla_audit import Log, bind, context, unbind
+from bulla_audit._context import current
 from bulla_audit.handler import Handler
-from common import Case
+from common import PATIENCE, Case
 
 
 class Context(Case):
@@ -83,6 +87,98 @@ class Context(Case):
             self.logger.info("2")
         self.logger.info("3")
         self.assertEqual(self.found("actor"), [(None,), ("ada",), (None,)])
+
+    def test_threads_that_share_one_leave_it_in_any_order(self) -> None:
+        of_ada = context(actor="ada")
+        entered = threading.Barrier(2)
+        left = threading.Event()
+
+        def act(name: str, leaves_first: bool) -> str:
+            with of_ada, context(client=name), of_ada:
+                entered.wait(PATIENCE)
+                if not leaves_first:
+                    self.assertTrue(left.wait(PATIENCE))
+                self.logger.info("%s inside", name)
+            self.logger.info("%s outside", name)
+            left.set()
+            return threading.current_thread().name
+
+        def later(name: str) -> str:
+            entered.wait(PATIENCE)
+            self.logger.info("%s later", name)
+            return threading.current_thread().name
+
+        # Of threads that enter one after the other, the first to enter leaves first, and then the last one does.
+        for order in [(True, False), (False, True)]:
+            left.clear()
+            with ThreadPoolExecutor(2) as pool:
+                both = [pool.submit(act, name, first) for name, first in zip("12", order)]
+                threads = {one.result(PATIENCE) for one in both}
+                self.assertEqual({one.result(PATIENCE) for one in [pool.submit(later, name) for name in "12"]}, threads)
+        self.assertEqual(current(), {})
+        wanted = [(f"{name} inside", "ada", name) for name in "12"]
+        wanted += [(f"{name} {when}", None, None) for name in "12" for when in ["outside", "later"]]
+        found = self.found("payload", "actor", "client")
+        self.assertEqual(sorted(found, key=str), sorted(wanted * 2, key=str))
+
+    def test_tasks_that_share_one_leave_it_in_any_order(self) -> None:
+        of_ada = context(actor="ada")
+
+        async def act(name: str, entered: asyncio.Event, go_on: asyncio.Event, left: asyncio.Event) -> None:
+            try:
+                with of_ada:
+                    entered.set()
+                    await go_on.wait()
+                    self.logger.info("%s inside", name)
+                self.logger.info("%s outside", name)
+            finally:
+                left.set()
+
+        async def all_of_them() -> None:
+            for order in [(0, 1, 2), (2, 1, 0), (1, 0, 2)]:
+                events = [tuple(asyncio.Event() for _ in range(3)) for _ in order]
+                tasks = []
+                # The last one is made within a block of the same object, which ends before it does.
+                for name, (entered, go_on, left) in enumerate(events):
+                    with of_ada if name == 2 else nullcontext():
+                        tasks.append(asyncio.create_task(act(str(name), entered, go_on, left)))
+                    await entered.wait()
+                for name in order:
+                    events[name][1].set()
+                    await events[name][2].wait()
+                await asyncio.gather(*tasks)
+                self.assertEqual(current(), {})
+
+        asyncio.run(all_of_them())
+        wanted = [("0 inside", "ada"), ("0 outside", None), ("1 inside", "ada"), ("1 outside", None)]
+        wanted += [("2 inside", "ada"), ("2 outside", "ada")]
+        self.assertEqual(sorted(self.found("payload", "actor")), sorted(wanted * 3))
+
+    def test_a_block_that_ends_where_it_did_not_begin_is_told_and_leaves_nothing_behind_there(self) -> None:
+        of_ada = context(actor="ada")
+
+        def steps() -> Iterator[None]:
+            with of_ada:
+                yield
+
+        def elsewhere() -> None:
+            with context(actor="bob"), self.assertRaises(RuntimeError):
+                next(begun, None)
+            self.assertEqual(current(), {})
+
+        begun = steps()
+        contextvars.Context().run(next, begun)
+        contextvars.Context().run(elsewhere)
+
+        def out_of_order() -> None:
+            outer, inner = steps(), context(actor="bob")
+            next(outer)
+            with self.assertRaises(RuntimeError), inner:
+                next(outer, None)
+                self.assertEqual(current(), {})
+            self.assertEqual(current(), {})
+
+        contextvars.Context().run(out_of_order)
 
     def test_what_is_bound_holds_until_it_is_taken_back(self) -> None:
         def act() -> None:

@@ -10,11 +10,12 @@ import logging.handlers
 import queue
 import signal
 import threading
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import bulla_audit
-from bulla_audit import Log
+from bulla_audit import Closed, Log
 from bulla_audit.handler import Handler
 from common import Case
 
@@ -223,6 +224,23 @@ class Handling(Case):
 
         self.logger.info("%s", Talkative())
         self.assertEqual([entry["payload"] for entry in self.found()], ["inner", "outer"])
+
+    def test_a_handler_that_is_closed_while_somebody_logs_says_so(self) -> None:
+        for makes in [self.log, self.log.producer]:
+            handler = Handler(makes)
+            logger = logging.Logger("shop")
+            logger.addHandler(handler)
+            logger.info("before")
+
+            def closing(handler: Handler = handler) -> Iterator[str]:
+                # It has its producer by now, and finds that closed.
+                handler.close()
+                yield "user_42"
+
+            with self.assertRaisesRegex(Closed, "it was closed"):
+                logger.info("beside", extra={"subject": closing()})
+        self.log.close()
+        self.assertEqual(self.payloads(), ["before", "before"])
 
     def test_behind_a_queue(self) -> None:
         records: queue.Queue[logging.LogRecord] = queue.Queue()

@@ -102,3 +102,50 @@ class Unwinding(Case):
         with self.assertWarnsRegex(ResourceWarning, "^unclosed log "), self.assertRaises(bulla_audit.Invalid):
             Log(self.path).producer().append("")
         self.assertEqual(self.entries(), [])
+
+
+class Locked(Case):
+    """Making an exception, and warning, runs Python, which may use what the exception is of: nothing hangs."""
+
+    def test_an_exception_of_a_producer_or_a_log(self) -> None:
+        told = self.run_program("""
+    import builtins
+    from bulla_audit import Closed, Log
+
+    def asking(act):
+        real, asked = builtins.__import__, []
+        def importing(*arguments):
+            builtins.__import__ = real
+            asked.append((log.closed, producer.closed, repr(producer)[:29]))
+            return real(*arguments)
+        builtins.__import__ = importing
+        try:
+            act()
+        except Closed:
+            print(asked)
+        finally:
+            builtins.__import__ = real
+
+    log = Log("audit")
+    producer = log.producer()
+    producer.close()
+    for act in [lambda: producer.append("read"), lambda: producer.append_batch([{"operation": "read"}]), producer.flush]:
+        asking(act)
+    log.close()
+    for act in [log.producer, log.flush, log.telemetry]:
+        asking(act)
+    """)
+        first, second = ("(%s, True, '<bulla_audit.Producer: closed')" % closed for closed in [False, True])
+        self.assertEqual(told.stdout, f"[{first}]\n" * 3 + f"[{second}]\n" * 3)
+
+    def test_what_a_query_warns_of(self) -> None:
+        told = self.run_program("""
+    import sys, warnings
+    from bulla_audit import Log, Reader
+    with Log("audit") as log, log.producer() as producer:
+        producer.append("read")
+    entries = iter(Reader("audit", key=sys.argv[1]).query(subject="nobody"))
+    warnings.showwarning = lambda message, *_: print(message, next(entries, "and no more"))
+    print(list(entries))
+    """, self.key)
+        self.assertRegex(told.stdout, r"^data subject `nobody` .* and no more\n\[\]\n$")

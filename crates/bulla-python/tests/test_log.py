@@ -491,6 +491,16 @@ class Connecting(Case):
         self.assertEqual(len(found), 1001)
         self.assertEqual({name: found[0][name] for name in ALL}, ALL)
 
+    def test_flushing_what_was_closed_is_refused(self) -> None:
+        connection = bulla_audit.connect(self.socket)
+        producer = connection.producer()
+        producer.append("read")
+        connection.close()
+        with self.assertRaises(bulla_audit.Closed):
+            producer.flush()
+        self.log.close()
+        self.assertEqual(len(self.entries()), 1)
+
     def test_a_connection_that_the_other_side_ends_says_so(self) -> None:
         connection = bulla_audit.connect(self.socket)
         producer = connection.producer()

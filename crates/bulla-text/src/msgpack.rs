@@ -141,27 +141,17 @@ fn read_field<'a>(entry: &mut Entry<'a>, field: Field, bytes: &mut &'a [u8]) -> 
         Field::Location => entry.location = Some(string(bytes, true)?),
         Field::Subject => {
             let subjects = entry.subjects.get_or_insert_default();
-            let count = match *bytes.first().ok_or(Unfit)? {
-                first @ 0x90..=0x9f => Some((1, usize::from(first & 0xf))),
-                // Three bytes: no list that is within the limit has more.
-                0xdc => Some((
-                    3,
-                    usize::from(u16::from_be_bytes([
-                        *bytes.get(1).ok_or(Unfit)?,
-                        *bytes.get(2).ok_or(Unfit)?,
-                    ])),
-                )),
-                _ => None,
-            };
-            match count {
-                None => subjects.push(text(bytes)?),
-                Some((head, count)) if count <= MAX_SUBJECTS => {
-                    *bytes = &bytes[head..];
+            match Marker::from_u8(*bytes.first().ok_or(Unfit)?) {
+                Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => {
+                    let count = rmp::decode::read_array_len(bytes).map_err(|_| Unfit)?;
+                    if count as usize > MAX_SUBJECTS {
+                        return Err(Unfit);
+                    }
                     for _ in 0..count {
                         subjects.push(text(bytes)?);
                     }
                 }
-                Some(_) => return Err(Unfit),
+                _ => subjects.push(text(bytes)?),
             }
         }
         Field::Controller => entry.controller = Some(text(bytes)?),

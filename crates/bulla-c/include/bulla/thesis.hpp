@@ -158,6 +158,7 @@ class LoggingManager {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (log_ != nullptr) return fail("start() was called before, and not stop()");
     const std::string directory = path();
+    if (directory.find('\0') != std::string::npos) return fail("basePath and baseFilename must have no NUL in them");
     if (!std::filesystem::exists(directory) &&
         bulla_create(directory.c_str(), nullptr, nullptr, nullptr, 0, nullptr, 0) != BULLA_OK)
       return fail(bulla_message());

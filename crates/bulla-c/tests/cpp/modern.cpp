@@ -61,6 +61,16 @@ int main(int, char **argv) {
   const std::string key = bulla::log::create(directory, "example.com/cpp");
   HOLDS(status_of([&] { bulla::log::open(directory, "colour = 'red'"); }) == BULLA_INVALID);
 
+  // C would take what is before a NUL for the whole.
+  const std::string cut("\0x", 2);
+  HOLDS(status_of([&] { bulla::log::create(directory + ".new" + cut); }) == BULLA_INVALID);
+  HOLDS(status_of([&] { bulla::log::create(directory + ".new", "example.com" + cut); }) == BULLA_INVALID);
+  HOLDS(!std::filesystem::exists(directory + ".new"));
+  HOLDS(status_of([&] { bulla::log::open(directory + cut); }) == BULLA_INVALID);
+  HOLDS(status_of([&] { bulla::log::open(directory, "linger = '1 ms'" + cut); }) == BULLA_INVALID);
+  HOLDS(status_of([&] { bulla::log::open(directory, {}, directory + ".keys" + cut); }) == BULLA_INVALID);
+  HOLDS(status_of([&] { bulla::reader::open(directory + cut); }) == BULLA_INVALID);
+  HOLDS(status_of([&] { bulla::verify(directory, key + cut); }) == BULLA_INVALID);
   bulla::log log = bulla::log::open(directory, "linger = '1 ms'");
   HOLDS(status_of([&] { bulla::log::open(directory); }) == BULLA_LOCKED);
   bulla::producer producer = log.producer();
@@ -94,6 +104,7 @@ int main(int, char **argv) {
   std::promise<bool> told;
   receipt.when_durable([&](std::optional<bulla::error> error) { told.set_value(!error); });
   HOLDS(told.get_future().get());
+  HOLDS(status_of([&] { receipt.when_durable({}); }) == BULLA_INVALID);
   log.listen(path);
   {
     bulla::log elsewhere = bulla::log::connect(path);
@@ -125,6 +136,7 @@ int main(int, char **argv) {
   HOLDS(reader.read(of_ada, [](auto, auto &) {}) == 1001);
   HOLDS(reader.read(bulla::query().from(time).to(time), [](auto, auto &) {}) == 0);
   HOLDS(status_of([&] { reader.read(bulla::query().is("colour", "red"), [](auto, auto &) {}); }) == BULLA_INVALID);
+  HOLDS(status_of([&] { reader.read(bulla::query().is("actor" + cut, "x"), [](auto, auto &) {}); }) == BULLA_INVALID);
   const auto of_nobody = reader.not_found(bulla::query().subject("adda"));
   HOLDS(of_nobody.size() == 1 && of_nobody[0].find("`adda`") != std::string::npos && reader.not_found(bulla::query()).empty());
   // What a callback throws comes out where it was called.

@@ -2,7 +2,8 @@
 
 Invariants:
 - the mapping that the variable has is never changed, so that whoever took it may keep it;
-- no value in it is `None`, and `subject` is a text or a tuple, which can be used more than once.
+- no value in it is `None`, and `subject` is a text or a tuple, which can be used more than once;
+- a `context` object has no state of its own: what leaving it takes back is known to the context in which it was entered.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ NAMES = (
 )
 
 _current: ContextVar[Mapping[str, Any]] = ContextVar("bulla_audit", default={})
+
+# The objects whose blocks this context is in, each with the fields that there were outside of it, the innermost last.
+_entered: ContextVar[tuple[tuple[context, Mapping[str, Any]], ...]] = ContextVar("bulla_audit.entered", default=())
 
 current = _current.get
 """The fields of the context: a mapping that is not to be changed."""
@@ -67,22 +71,35 @@ class context:
     and a thread that is started otherwise begins with none. `Producer.append` and `append_batch` write what they are
     given, and look at no context.
 
-    Raises `TypeError` where a name is no field. Values are checked when an entry is written.
+    One object may be used again and again: by any threads and tasks at once, and within itself. Leaving it takes back
+    what was bound since it was entered.
+
+    Raises `TypeError` where a name is no field. Values are checked when an entry is written. Its block raises
+    `RuntimeError` at its end where that is in another context than its beginning (as of a generator that somebody else
+    goes on with), or where a block that began before it has ended, which has taken back what it added.
     """
 
-    __slots__ = ("_fields", "_tokens")
+    __slots__ = ("_fields",)
 
     def __init__(self, **fields: Unpack[ContextFields]) -> None:
         self._fields = checked(fields)
-        self._tokens: list[Token[Mapping[str, Any]]] = []
 
     def __enter__(self) -> None:
-        self._tokens.append(_current.set({**current(), **self._fields}))
+        outside = current()
+        _entered.set((*_entered.get(), (self, outside)))
+        _current.set({**outside, **self._fields})
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _current.reset(self._tokens.pop())
+        entered = _entered.get()
+        for place in reversed(range(len(entered))):
+            inside, outside = entered[place]
+            if inside is self:
+                _entered.set(entered[:place])
+                _current.set(outside)
+                return
+        raise RuntimeError("the block of a `context` ends in another context than it began, or after one around it")
 
 
 def bind(**fields: Unpack[ContextFields]) -> Token[Mapping[str, Any]]:

@@ -117,12 +117,13 @@ class Way:
     def _other_than(self, failed: Producer | None) -> Producer:
         """A producer that is not the one that failed."""
         with self._turn:
-            if self._producer is failed:
+            producer = self._producer
+            # There is none, too, where this was closed meanwhile: making one says so.
+            if producer is None or producer is failed:
                 assert self._make is not None
-                self._producer = self._make()
+                self._producer = producer = self._make()
                 self._process = os.getpid()
-            assert self._producer is not None
-            return self._producer
+            return producer
 
 
 def _closed() -> Producer:

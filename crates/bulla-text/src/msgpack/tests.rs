@@ -63,9 +63,12 @@ fn every_spelling_of_a_value_is_read() {
         let bytes = map(&[READ, ("payload", payload)]);
         assert_eq!(read_entry(&mut &bytes[..]).unwrap().payload, Some(read));
     }
-    for (subject, read) in
-        [(&b"\xa1a"[..], vec!["a"]), (b"\x90", vec![]), (b"\xdc\0\x02\xa1a\xa1b", vec!["a", "b"])]
-    {
+    for (subject, read) in [
+        (&b"\xa1a"[..], vec!["a"]),
+        (b"\x90", vec![]),
+        (b"\xdc\0\x02\xa1a\xa1b", vec!["a", "b"]),
+        (b"\xdd\0\0\0\x02\xa1a\xa1b", vec!["a", "b"]),
+    ] {
         let bytes = map(&[READ, ("subject", subject)]);
         assert_eq!(read_entry(&mut &bytes[..]).unwrap().subjects.unwrap().to_vec(), read);
     }
@@ -79,6 +82,7 @@ fn every_spelling_of_a_value_is_read() {
 
 #[test]
 fn an_entry_is_refused_with_the_field_and_what_it_takes() {
+    let many = [b"\xdd\0\x01\0\0".to_vec(), b"\xa0".repeat(65536)].concat();
     let sixty_five = [b"\xdc\0\x41".to_vec(), b"\xa0".repeat(65)].concat();
     for (fields, says) in [
         (
@@ -93,6 +97,7 @@ fn an_entry_is_refused_with_the_field_and_what_it_takes() {
         (&[READ, ("location", b"\x01")], "`location` must be a string or binary"),
         (&[READ, ("subject", &sixty_five)], "`subject` must be a string or an array of at most 64 strings"),
         (&[READ, ("subject", b"\x91\x01")], "`subject` must be"),
+        (&[READ, ("subject", &many)], "`subject` must be"),
         (&[READ, READ], "`operation` is given twice"),
         (&[READ, ("colour", b"\xa1x")], "`colour` is not a field"),
         (&[READ, ("payload_base64", b"\xa1x")], "`payload_base64` is not a field"),

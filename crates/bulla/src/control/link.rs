@@ -10,7 +10,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
@@ -20,16 +20,19 @@ pub(crate) struct Stop {
     /// Has something to read, or is hung up on, once it is set.
     waiting: OwnedFd,
     until: Mutex<Option<OwnedFd>>,
+    /// When it was set.
+    since: OnceLock<Instant>,
 }
 
 impl Stop {
     pub(crate) fn new() -> io::Result<Self> {
         let (waiting, until) = pipe_with(PipeFlags::CLOEXEC)?;
-        Ok(Stop { waiting, until: Mutex::new(Some(until)) })
+        Ok(Stop { waiting, until: Mutex::new(Some(until)), since: OnceLock::new() })
     }
 
     /// Ends the waits of now and of later.
     pub(crate) fn set(&self) {
+        self.since.get_or_init(Instant::now);
         if let Some(until) = self.until.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = rustix::io::write(&until, &[1]);
         }
@@ -50,10 +53,12 @@ impl Stop {
     }
 }
 
-/// A connection. Of a server's connections every wait ends when the server is stopped, of a client's when that is gone.
+/// A connection. Of a server's connections every wait ends when the server is stopped, or so long after it; of a client's when that is gone.
 pub(crate) struct Link {
     socket: OwnedFd,
     stop: Option<Arc<Stop>>,
+    /// How long after the stop waits may go on, all together, where they do.
+    grace: Option<Duration>,
     /// The process that listens, if it can be watched.
     listener: Option<OwnedFd>,
 }
@@ -66,6 +71,11 @@ impl Served {
     /// As [`Link::new`].
     pub(crate) fn new(socket: OwnedFd, stop: Option<Arc<Stop>>) -> Self {
         Served(Link::new(socket, stop))
+    }
+
+    /// The same, but that waits go on when the server is stopped: until `grace` is over, which is one for all of them.
+    pub(crate) fn with_grace(socket: OwnedFd, stop: Arc<Stop>, grace: Duration) -> Self {
+        Served(Link { grace: Some(grace), ..Link::new(socket, Some(stop)) })
     }
 }
 
@@ -98,14 +108,14 @@ type Deadline = Option<Instant>;
 impl Link {
     /// `socket` does not block.
     pub(crate) fn new(socket: OwnedFd, stop: Option<Arc<Stop>>) -> Self {
-        Link { socket, stop, listener: None }
+        Link { socket, stop, grace: None, listener: None }
     }
 
     /// A client's end. Where the process that listens is killed, a child that it had forked may keep the other end open: so that process
     /// is watched, if the kernel has a way. The socket again where it is gone already.
     pub(crate) fn to_listener(socket: OwnedFd) -> Result<Self, OwnedFd> {
         match watch_listener(&socket) {
-            Listener::Watched(listener) => Ok(Link { socket, stop: None, listener: Some(listener) }),
+            Listener::Watched(listener) => Ok(Link { listener: Some(listener), ..Link::new(socket, None) }),
             Listener::Unknown => Ok(Link::new(socket, None)),
             Listener::Gone => Err(socket),
         }
@@ -210,20 +220,26 @@ impl Link {
         Ok(())
     }
 
-    /// Waits until the socket is ready for this.
+    /// Waits until the socket is ready for this, or maybe for less: whoever waits tries again.
     pub(crate) fn wait(&self, flags: PollFlags, deadline: Deadline) -> io::Result<()> {
+        let stopped = self.grace.and(self.stop.as_deref()).and_then(|stop| stop.since.get());
+        let last = stopped.zip(self.grace).and_then(|(since, grace)| since.checked_add(grace));
+        let deadline = deadline.into_iter().chain(last).min();
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let mut polled = vec![PollFd::new(&self.socket, flags)];
-        let ends = self.stop.as_deref().map(|stop| &stop.waiting).or(self.listener.as_ref());
+        let stop = self.stop.as_deref().filter(|_| stopped.is_none());
+        let ends = stop.map(|stop| &stop.waiting).or(self.listener.as_ref());
         polled.extend(ends.map(|ends| PollFd::new(ends, PollFlags::IN)));
         match poll(&mut polled, timespec(left).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         match polled.get(1).is_some_and(|ends| !ends.revents().is_empty()) {
+            // From now on there is less time.
+            true if self.grace.is_some() => Ok(()),
             true if self.stop.is_some() => Err(io::ErrorKind::ConnectionAborted.into()),
             // Nobody is left to take what is sent.
             true if flags == PollFlags::OUT => Err(io::ErrorKind::BrokenPipe.into()),

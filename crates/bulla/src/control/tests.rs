@@ -1,7 +1,7 @@
 //! Clients of all kinds, against a server that answers by itself.
 
 use super::client::{Client, batches, bytes_of, bytes_of_name, through_writer, through_writer_with};
-use super::link::Link;
+use super::link::{Link, Served, Stop};
 use super::message::{Answer, LIMIT, MAX_GROUPS, Request, Response, Secret, Status, VERSION, decode, encode};
 use super::server::{CONNECTIONS, PATIENCE, Server, admit};
 use super::{SOCKET, socket};
@@ -9,12 +9,15 @@ use bulla_crypto::group::GroupSecret;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Effect, Error, ErrorKind, FileSystem, Result};
 use bulla_vault::ReplicaState;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::Uid;
 use std::cell::Cell;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -488,4 +491,45 @@ fn a_writer_that_has_the_lock_and_does_not_listen_is_waited_for_a_while() {
     let mut left = 0..5;
     let error = through_writer_with(path, process, locked, || left.next().is_some()).unwrap_err();
     assert_eq!((error.kind(), left.len()), (ErrorKind::Locked, 0));
+}
+
+/// What is left to tell after the stop is told to all that take it, and nobody who takes nothing is waited for longer than to `grace`.
+#[test]
+fn waits_may_go_on_for_a_while_after_the_stop_all_together() {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+    let fill = |link: &Link| while link.put(&[0; 1 << 16], Some(Instant::now())).is_ok() {};
+    for grace in [Duration::ZERO, SHORT, NEVER] {
+        let stop = Arc::new(Stop::new().unwrap());
+        let (end, other) = pair();
+        let served = Served::with_grace(end, stop.clone(), grace);
+        fill(&served);
+        let put = thread::scope(|scope| {
+            let waiting = scope.spawn(|| served.put(b"x", None));
+            stop.set();
+            if grace == NEVER {
+                // It still goes on, once there is room.
+                let other = Link::new(other.try_clone().unwrap(), None);
+                while other.read_some(&mut [0; 1 << 16], Some(Instant::now() + SHORT)).is_ok() {}
+            }
+            waiting.join().unwrap()
+        });
+        if grace == NEVER {
+            put.unwrap();
+            continue;
+        }
+        assert_eq!(put.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        // There is no more time for what comes after it, and none is needed where there is room.
+        assert_eq!(
+            served.put(b"x", Some(Instant::now() + NEVER)).unwrap_err().kind(),
+            io::ErrorKind::TimedOut
+        );
+        let (end, _other) = pair();
+        Served::with_grace(end, stop.clone(), grace).put(b"x", None).unwrap();
+        // Others wait for nothing once it is set.
+        let (end, _other) = pair();
+        let ended = Served::new(end, Some(stop));
+        fill(&ended);
+        assert_eq!(ended.put(b"x", None).unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    }
 }

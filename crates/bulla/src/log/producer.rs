@@ -7,6 +7,7 @@ use crate::write::engine::Engine;
 use crate::write::stage::buffer::{StagedPlace, Writer, overhead};
 use crate::write::stage::queue::{NoSpace, OutageNumber, ProducerId, StagedPosition, Wait};
 use crate::write::telemetry::count;
+use crate::write::telling;
 use bulla_proof::Entry;
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
@@ -63,7 +64,7 @@ impl Producer {
     }
 
     /// Stages an entry: copies what the log's rules leave of it into this producer's buffer. Waits up to
-    /// `append_timeout` for memory; where the log drops entries instead ([`OnFailure::Drop`](crate::OnFailure::Drop)), and this one is,
+    /// `append_timeout` for memory, but where what is told of a receipt calls this, which never waits; where the log drops entries instead ([`OnFailure::Drop`](crate::OnFailure::Drop)), and this one is,
     /// the receipt says so ([`Receipt::dropped`]).
     ///
     /// # Errors
@@ -195,7 +196,8 @@ impl Producer {
         if self.push(length, place, &encode) {
             return Ok(());
         }
-        let wait = wait(&self.engine);
+        // What the log has staged it may only write once whoever is told of a receipt returns.
+        let wait = if telling::is_telling() { Wait::Never } else { wait(&self.engine) };
         self.put_slowly(length, place, &encode, wait)
     }
 

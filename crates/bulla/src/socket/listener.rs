@@ -26,8 +26,11 @@ pub(super) struct Listener {
     inode: (u64, u64),
 }
 
-/// A name in a directory, which is open: a socket's address has room for 107 bytes of path, and `/proc/self/fd` is short wherever
-/// the directory lies.
+/// The bytes of path that a socket's address has room for.
+const ADDRESS: usize = 107;
+
+/// A name in a directory, which is open: where its path is too long for a socket's address, `/proc/self/fd` is short wherever the
+/// directory lies.
 struct Place {
     directory: OwnedFd,
     name: OsString,
@@ -47,9 +50,18 @@ impl Place {
     }
 
     fn address(&self, name: &OsStr) -> io::Result<SocketAddrUnix> {
-        let mut path = OsString::from(format!("/proc/self/fd/{}/", self.directory.as_raw_fd()));
-        path.push(name);
-        Ok(SocketAddrUnix::new(path)?)
+        let plain = self.path.with_file_name(name);
+        let length = plain.as_os_str().len();
+        if length <= ADDRESS {
+            return Ok(SocketAddrUnix::new(plain)?);
+        }
+        let directory = PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()));
+        if !directory.exists() {
+            return Err(io::Error::other(format!(
+                "the path has {length} bytes, and more than {ADDRESS} need /proc, which is not mounted: mount it, or listen at a shorter path"
+            )));
+        }
+        Ok(SocketAddrUnix::new(directory.join(name))?)
     }
 
     /// What kind of file the name is, if any, and which.
@@ -178,4 +190,26 @@ pub(super) fn connect(path: &Path, deadline: Instant) -> Result<OwnedFd> {
 fn new_socket(kind: SocketType) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Place;
+    use std::path::Path;
+
+    #[test]
+    fn a_path_that_an_address_has_room_for_needs_no_proc() {
+        let place = tempfile::tempdir().unwrap();
+        let address = |path: &Path| Place::open(path).unwrap().address(path.file_name().unwrap()).unwrap();
+        let path_of = |path: &Path| {
+            let address = address(path).path().unwrap().into_owned().into_string().unwrap();
+            address.trim_end_matches('\0').to_owned()
+        };
+        let fits = place.path().join("s".repeat(super::ADDRESS - place.path().as_os_str().len() - 1));
+        assert_eq!(path_of(&fits), fits.to_str().unwrap());
+        assert_eq!(path_of(Path::new("audit.sock")), "audit.sock");
+        let deep = place.path().join("d".repeat(150));
+        std::fs::create_dir(&deep).unwrap();
+        assert!(path_of(&deep.join("audit.sock")).starts_with("/proc/self/fd/"));
+    }
 }

@@ -34,3 +34,5 @@ const ORDINARY: usize = 1 << 20;
 const WINDOW: usize = 64;
 /// How long a message may take to arrive from its first byte on, and an acknowledgement to be taken.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long after the stop clients may take for all that is left to tell them.
+const GRACE: Duration = Duration::from_secs(5);

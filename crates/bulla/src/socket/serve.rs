@@ -7,7 +7,7 @@
 use super::intake::{Counters, Intake, Peer, Sent, count};
 use super::messages::{Large, Messages};
 use super::wire::{Acknowledgement, Failure, Form, Greeting, REASONS, Refusal, VERSION, framed};
-use super::{MAX_MESSAGE, PATIENCE, WINDOW};
+use super::{GRACE, MAX_MESSAGE, PATIENCE, WINDOW};
 use crate::control::link::{Link, Served, Stop, stop_listening};
 use crate::control::peer;
 use crate::log::{Producer, Producers, Receipt};
@@ -75,7 +75,7 @@ impl Service {
         } else {
             Err(Error::unavailable(format!("{connected} clients are connected already")))
         };
-        let link = Served::new(socket, None);
+        let link = Served::with_grace(socket, self.stop.clone(), GRACE);
         let (peer, producer) = match admitted {
             Ok(admitted) => admitted,
             Err(error) => {

@@ -297,6 +297,27 @@ fn stopping_waits_for_nobody_who_goes_on_to_send() {
     assert_eq!(world.locations().len() as u64, counts.accepted);
 }
 
+/// Who takes no acknowledgements keeps the log open for a short while, however it goes about that.
+#[test]
+fn stopping_waits_for_a_short_while_for_who_takes_no_acknowledgements() {
+    let mut world = World::new();
+    let mut client = world.client();
+    let refused = [b"L".to_vec(), b"{\"colour\":1}\n".repeat(16)].concat();
+    let framed = [&u32::try_from(refused.len()).unwrap().to_le_bytes()[..], &refused].concat();
+    // Once the server reads no more, it waits for room for an acknowledgement.
+    client.0.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    while client.0.write_all(&framed).is_ok() {}
+    let (stopped, told) = mpsc::channel();
+    let stopping = std::thread::spawn(move || {
+        world.stop();
+        stopped.send(()).unwrap();
+        world
+    });
+    // All together it has 5 s, and not 30 for each acknowledgement.
+    told.recv_timeout(Duration::from_secs(20)).expect("nobody is waited for any longer");
+    assert_eq!(stopping.join().unwrap().locations().len(), 0);
+}
+
 #[test]
 fn there_are_as_many_clients_as_may_be() {
     let world = World::with(|listen| listen.clients(2));
@@ -542,6 +563,8 @@ fn closing_tells_what_the_log_refused_of_producers_that_are_no_more() {
     last.append(&Entry::new("read", "0").purpose("support")).unwrap();
     last.flush().unwrap().durable().unwrap();
     let error = connection.close().unwrap_err();
+    // Closed is closed, whatever there was to send.
+    assert_eq!(last.flush().unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(error.to_string(), "2 entries were refused, the others are durable: it has no purpose");
     assert_eq!(world.locations(), ["0"]);
 }

@@ -202,3 +202,76 @@ fn a_log_is_opened_again_while_receipts_and_producers_of_it_are_left() {
     again.close().unwrap();
     assert_eq!(entries(&world.directory), 3);
 }
+
+/// Whoever is told, by the thread that makes room, waits for no room: it would stop the log, or the connection, for `append_timeout`.
+#[test]
+fn appending_in_what_is_told_does_not_wait() {
+    const NEVER: Duration = Duration::from_secs(3600);
+    let place = tempfile::tempdir().unwrap();
+    let (directory, socket) = (place.path().join("audit"), place.path().join("audit.sock"));
+    Init::default().create(&directory).unwrap();
+    let log = Log::open(&directory, Options::default().append_timeout(NEVER)).unwrap();
+    let listening = Listen::default().stream(&socket).start(&log).unwrap();
+    let client = Connection::open(&socket).unwrap().append_timeout(NEVER);
+    let payload = [7; 1000];
+    let large = Entry::new("fill", "x").payload(&payload);
+
+    let here = Arc::new(Mutex::new(log.producer().unwrap()));
+    let full = told_elsewhere(|told| {
+        let filled = here.clone();
+        let mut producer = here.lock().unwrap();
+        producer.append(&Entry::new("read", "x")).unwrap();
+        let receipt = producer.flush().unwrap();
+        drop(producer);
+        let fill = move || until_refused(|entry| filled.lock().unwrap().append(entry));
+        receipt.when_durable(move |_| told(&fill)).unwrap();
+    });
+    assert_eq!(full, ErrorKind::Timeout);
+    // Nothing is left of that: who is not told of anything waits until there is room.
+    here.lock().unwrap().append(&large).unwrap();
+
+    let there = Arc::new(Mutex::new(client.producer().unwrap()));
+    let full = told_elsewhere(|told| {
+        let filled = there.clone();
+        let mut producer = there.lock().unwrap();
+        producer.append(&Entry::new("read", "x")).unwrap();
+        let receipt = producer.flush().unwrap();
+        drop(producer);
+        let fill = move || until_refused(|entry| filled.lock().unwrap().append(entry));
+        receipt.when_durable(move |_| told(&fill)).unwrap();
+    });
+    assert_eq!(full, ErrorKind::Timeout);
+    there.lock().unwrap().append(&large).unwrap();
+    drop(there);
+    client.close().unwrap();
+    drop(here);
+    listening.stop();
+    log.close().unwrap();
+}
+
+fn until_refused(mut append: impl FnMut(&Entry<'_>) -> bulla::Result<()>) -> ErrorKind {
+    let payload = [7; 1000];
+    let entry = Entry::new("fill", "x").payload(&payload);
+    loop {
+        if let Err(error) = append(&entry) {
+            return error.kind();
+        }
+    }
+}
+
+/// What somebody gives a receipt to tell, until it is told by another thread: what is durable already this one tells.
+type Told = Box<dyn FnOnce(&dyn Fn() -> ErrorKind) + Send>;
+
+fn told_elsewhere(give: impl Fn(Told)) -> ErrorKind {
+    let this = std::thread::current().id();
+    loop {
+        let (tell, outcome) = mpsc::channel();
+        give(Box::new(move |fill| {
+            let elsewhere = std::thread::current().id() != this;
+            tell.send(elsewhere.then(fill)).unwrap();
+        }));
+        if let Some(kind) = outcome.recv().unwrap() {
+            return kind;
+        }
+    }
+}

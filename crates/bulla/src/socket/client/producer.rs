@@ -1,10 +1,11 @@
 //! [`RemoteProducer`].
 
 use super::receipt::RemoteReceipt;
-use super::shared::Shared;
+use super::shared::{Shared, Staged};
 use super::{check_owner, lock};
 use crate::log::BatchError;
 use crate::socket::wire::Form;
+use crate::write::telling;
 use bulla_crypto::environment::Environment;
 use bulla_proof::Entry;
 use bulla_store::{Error, ErrorKind, Result, process};
@@ -75,11 +76,12 @@ impl RemoteProducer {
     ///
     /// # Errors
     /// `Timeout` where the log took nothing for as long as may be waited: nothing is lost, and flushing again goes on. `Closed` or the
-    /// log's failure where the connection has ended.
+    /// log's failure where the connection has ended, and `Closed` where it was closed.
     pub fn flush(&mut self) -> Result<RemoteReceipt> {
         check_owner(self.owner)?;
         let mut staged = lock(&self.shared.staged);
-        self.shared.send_all(&mut staged, Instant::now().checked_add(self.timeout))?;
+        check_open(&staged)?;
+        self.shared.send_all(&mut staged, deadline(self.timeout))?;
         let to = staged.batches;
         let from = std::mem::replace(&mut self.covered, to);
         Ok(RemoteReceipt { shared: self.shared.clone(), from, to, owner: self.owner })
@@ -87,11 +89,9 @@ impl RemoteProducer {
 
     fn stage(&mut self, entry: &Entry<'_>, time: i64, timeout: Duration) -> Result<()> {
         let mut staged = lock(&self.shared.staged);
-        if staged.is_closed {
-            return Err(Error::new(ErrorKind::Closed, "the connection is closed"));
-        }
+        check_open(&staged)?;
         if staged.next.len() >= FULL {
-            self.shared.send_all(&mut staged, Instant::now().checked_add(timeout))?;
+            self.shared.send_all(&mut staged, deadline(timeout))?;
         }
         let is_first = staged.next.is_empty();
         if is_first {
@@ -126,7 +126,7 @@ impl Drop for RemoteProducer {
         }
         let mut staged = lock(&self.shared.staged);
         // What cannot be sent now, `Connection::close` says.
-        let sent = self.shared.send_all(&mut staged, Instant::now().checked_add(self.timeout));
+        let sent = self.shared.send_all(&mut staged, deadline(self.timeout));
         staged.is_closed = true;
         if sent.is_ok() {
             let _ = shutdown(self.shared.link.socket(), Shutdown::Write);
@@ -137,6 +137,19 @@ impl Drop for RemoteProducer {
 impl fmt::Debug for RemoteProducer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RemoteProducer({:?})", self.shared.path)
+    }
+}
+
+/// Until when the log is waited for: not at all by whoever is told of a receipt, for whom the thread waits that reads acknowledgements.
+fn deadline(timeout: Duration) -> Option<Instant> {
+    let timeout = if telling::is_telling() { Duration::ZERO } else { timeout };
+    Instant::now().checked_add(timeout)
+}
+
+fn check_open(staged: &Staged) -> Result<()> {
+    match staged.is_closed {
+        false => Ok(()),
+        true => Err(Error::new(ErrorKind::Closed, "the connection is closed")),
     }
 }
 
