@@ -74,7 +74,9 @@ fn a_log_that_is_gone_on_with_after_a_second_loss_brings_nobody_back() {
     for name in ["seal.state", "seal.key"] {
         fs::rename(place.keys(name), place.path("elsewhere").join(name)).unwrap();
     }
-    withholds(&place);
+    // Without the seal state nobody can tell whether what is left is all of the log.
+    let refused = place.run("export", &[]).exits(exit::ENVIRONMENT);
+    assert_eq!(refused.out, "", "{refused:?}");
     let key = place.path("elsewhere").join("seal.key").into_os_string().into_string().unwrap();
     place.run("restore", &["--seal-key", &key, "--older-log"]).exits(exit::DONE);
     withholds(&place);
