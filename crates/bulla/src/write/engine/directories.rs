@@ -15,6 +15,8 @@ use crate::keys;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{Lock, Paths, Store};
 use std::fmt;
+use std::io;
+use std::iter;
 use std::sync::{Arc, OnceLock};
 
 /// The place of the log's directory among the two.
@@ -62,19 +64,17 @@ impl Directories {
         Ok(Arc::new(Directories { locks, replaced: OnceLock::new() }))
     }
 
-    /// Looks whether both are where they were. Of a log on several paths another one takes over where the one that is written to is
-    /// not.
+    /// Looks whether both are where they were, of the log's as [`Self::is_log_in_place`].
     fn look(&self, paths: Option<&dyn Paths>) -> Result<(), NotInPlace> {
         if let Some(index) = self.replaced.get() {
             return Err(NotInPlace::Moved(*index));
         }
-        if let Some(paths) = paths {
-            self.look_at_paths(paths);
-        }
+        let [(log, _), (key_directory, keys)] = &self.locks;
+        let looked = [(log, self.is_log_in_place(paths)), (key_directory, keys.is_in_place())];
         let mut moved = Vec::new();
-        for (index, (name, lock)) in self.locks.iter().enumerate() {
+        for (index, (name, is_in_place)) in looked.into_iter().enumerate() {
             let failed = |error| Error::io(format!("looking whether {name} is where it was"), error);
-            if !lock.is_in_place().map_err(failed).map_err(NotInPlace::Unknown)? {
+            if !is_in_place.map_err(failed).map_err(NotInPlace::Unknown)? {
                 moved.push(index);
             }
         }
@@ -85,19 +85,23 @@ impl Directories {
         }
     }
 
-    /// Has another path take over where the one that is written to is not where it was, as long as one does.
-    fn look_at_paths(&self, paths: &dyn Paths) {
-        for _ in 0..paths.others() {
+    /// Whether the log's directory is where it was. Of a log on several paths another one takes over where that is not so, as long as one
+    /// does. The path that was found in its place is not looked at again: it may be moved at any time, and the next look has another one
+    /// take over then.
+    fn is_log_in_place(&self, paths: Option<&dyn Paths>) -> io::Result<bool> {
+        let (_, lock) = &self.locks[LOG];
+        for paths in paths.into_iter().flat_map(|paths| iter::repeat_n(paths, paths.others())) {
             let turn = paths.turn();
-            let why = match self.locks[LOG].1.is_in_place() {
-                Ok(true) => return,
+            let why = match lock.is_in_place() {
+                Ok(true) => return Ok(true),
                 Ok(false) => "its directory was replaced or moved".to_owned(),
                 Err(error) => format!("looking at its directory: {error}"),
             };
             if !paths.fail_over(turn, &why) {
-                return;
+                break;
             }
         }
+        lock.is_in_place()
     }
 
     /// Whether the log has failed for one that was replaced.
