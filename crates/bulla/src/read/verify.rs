@@ -31,6 +31,7 @@ use crate::scan::located::{Located, most_memory};
 use crate::scan::open::names::Names;
 use crate::scan::open::{Asks, BlockOpener, Opening};
 use crate::scan::own_keys;
+use crate::scan::paths::not_there;
 use crate::scan::pool::{self, Job};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
@@ -370,6 +371,7 @@ impl Verify {
         report.erased = can_tell.then_some(0);
         let (mut found, mut seen, mut done) = (Findings::default(), Vec::new(), 0);
         let (mut unasked, mut said) = (Findings::default(), sources::Sum::default());
+        let not_there = not_there(&**store);
         let with =
             With { wants, asks: Asks::of(config), personal: personal.as_ref(), sources: sources.as_ref() };
         let next = || {
@@ -396,7 +398,12 @@ impl Verify {
                     checked.tokens
                 }
                 Err(unreadable) => {
-                    found.add(unreadable.finding(&frame));
+                    let finding = unreadable.finding(&frame);
+                    // Where another path took over, an event tells from where on a segment does not count.
+                    found.add(match finding.kind {
+                        FindingKind::BodyDamaged => finding.unless_explained_elsewhere(&not_there),
+                        _ => finding,
+                    });
                     None
                 }
             };

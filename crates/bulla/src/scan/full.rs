@@ -471,7 +471,7 @@ impl<'a> Scan<'a> {
         let mut seal_told = false;
         match damage {
             Some(damage) => {
-                self.add(told(FindingKind::FrameDamaged, damage));
+                self.add(told(FindingKind::FrameDamaged, damage).unless_explained_elsewhere(&self.not_there));
                 // Its group is not known: its own number is as good a guess as any.
                 self.seals.check(&[frame], encoded, seal);
             }

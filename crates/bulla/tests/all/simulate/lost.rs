@@ -1,11 +1,12 @@
 //! The end of some lives: a path that the writer had left is lost for good, and the log goes on without it.
 //!
-//! - Nothing is lost that did not lie there; that it is lost is said, to the frame, and every entry of other frames is given out, once.
+//! - Nothing is lost that did not lie there; that it is lost is said, to the frame, and every entry of other frames is given out, once. Of a
+//!   frame of which only a copy is left that a failure damaged, verification says so.
 //! - The log opens, takes entries, erases and holds, and verification misses those frames and finds nothing else.
 
 use super::entries::Id;
 use super::life::{Life, Session};
-use super::observed::{Covers, Observed};
+use super::observed::{Covers, Observed, Seen};
 use super::outcome::{Outcome, must, sound};
 use crate::crash::world::OpenWrap;
 use bulla::event::Event;
@@ -42,11 +43,16 @@ impl Life {
         // Of some that were written again there the first copy, on the path before, is whole.
         must!(lost.is_subset(&there), "{path} had {there:?}, and {lost:?} are said to be lost");
         self.say("frames are lost", &lost);
-        self.go_on_without(path, &lost, observed)
+        self.go_on_without(path, [&there, &lost], observed)
     }
 
     /// Appends, erases and holds in a log that has lost a path, and looks at all that is left.
-    fn go_on_without(&mut self, path: &str, lost: &BTreeSet<u64>, observed: &Observed) -> Outcome {
+    fn go_on_without(
+        &mut self,
+        path: &str,
+        [there, lost]: [&BTreeSet<u64>; 2],
+        observed: &Observed,
+    ) -> Outcome {
         self.sessions += 1;
         let mut session = Session::new(sound("opening without it", self.try_to_open())?, self.sessions);
         self.model.opened(self.sessions);
@@ -65,25 +71,33 @@ impl Life {
         if lost.is_empty() {
             return self.examine(Covers::Everything, false).map(|_| ());
         }
-        let there = observed.entries.iter().filter(|seen| !lost.contains(&seen.frame));
-        let expected = there.map(|seen| (seen.id.producer, seen.id.index)).collect::<BTreeSet<_>>();
+        let id_of = |seen: &Seen| (seen.id.producer, seen.id.index);
+        let left = observed.entries.iter().filter(|seen| !lost.contains(&seen.frame)).collect::<Vec<_>>();
+        let expected = left.iter().map(|seen| id_of(seen)).collect::<BTreeSet<_>>();
         let (old, new) = self.salvaged()?.into_iter().partition::<Vec<_>, _>(|id| {
             self.model.producers.get(&id.producer).is_some_and(|promise| promise.session < self.sessions)
         });
         let found = old.iter().map(|id| (id.producer, id.index)).collect::<BTreeSet<_>>();
         must!(found.len() == old.len(), "an entry is given out twice");
         must!(
-            found == expected,
-            "without {path}, which alone had {lost:?}, these are missing: {:?}, and these too many: {:?}",
-            expected.difference(&found).collect::<Vec<_>>(),
+            found.is_subset(&expected),
+            "without {path} these are too many: {:?}",
             found.difference(&expected).collect::<Vec<_>>()
+        );
+        // Of a frame that was written again to the path which is lost the first copy may be there, and damaged by what failed.
+        let damaged = left.iter().filter(|seen| !found.contains(&id_of(seen)));
+        let damaged = damaged.map(|seen| seen.frame).collect::<BTreeSet<_>>();
+        must!(
+            damaged.is_subset(there),
+            "without {path}, which alone had {there:?}, these are missing: {:?}",
+            expected.difference(&found).collect::<Vec<_>>()
         );
         must!(
             new.len() as u64 == appended,
             "{appended} were appended without {path}, {} are there",
             new.len()
         );
-        self.verify_loss(path, lost, observed)
+        self.verify_loss(path, [lost, &damaged], observed)
     }
 
     /// The entries that can be read of a log that lacks frames.
@@ -107,7 +121,7 @@ impl Life {
     }
 
     /// That verification misses these frames, and finds no other violation but what only they explain: what a crash left elsewhere.
-    fn verify_loss(&self, path: &str, lost: &BTreeSet<u64>, observed: &Observed) -> Outcome {
+    fn verify_loss(&self, path: &str, [lost, damaged]: [&BTreeSet<u64>; 2], observed: &Observed) -> Outcome {
         let verify =
             Verify::open_store(self.host.joined()?).and_then(|verify| verify.seal_key(&self.whose.seal_key));
         let verify = sound("opening to verify", verify)?.key(self.whose.key.clone());
@@ -128,16 +142,31 @@ impl Life {
         let explained =
             observed.events.iter().filter(|event| lost.contains(&event.frame)).filter_map(explains);
         let explained = explained.collect::<Vec<_>>();
+        // As all of these say themselves.
+        let may_be_explained =
+            |finding: &Finding| finding.detail.contains("an event that is missing may tell why");
         let is_of_crash = |finding: &Finding| {
-            matches!(finding.kind, FindingKind::SurplusBytes | FindingKind::FrameDamaged)
-                && finding.detail.contains("an event that is missing may tell why")
-                && explained.iter().any(|(segment, offset)| {
-                    finding.segment.as_ref() == Some(segment) && finding.offset >= Some(*offset)
-                })
+            explained.iter().any(|(segment, offset)| {
+                finding.segment.as_ref() == Some(segment) && finding.offset >= Some(*offset)
+            })
         };
-        let is_another = |finding: &&Finding| !is_of_keys(finding) && !is_of_crash(finding);
-        let others = others.into_iter().filter(is_another).collect::<Vec<_>>();
-        must!(others.is_empty(), "without {path}: {others:#?}");
+        let is_of_copy = |finding: &Finding| finding.frame.is_some_and(|frame| damaged.contains(&frame));
+        let is_explained = |finding: &&Finding| match finding.kind {
+            FindingKind::SurplusBytes => may_be_explained(finding) && is_of_crash(finding),
+            FindingKind::FrameDamaged => {
+                may_be_explained(finding) && (is_of_crash(finding) || is_of_copy(finding))
+            }
+            FindingKind::BodyDamaged => may_be_explained(finding) && is_of_copy(finding),
+            _ => is_of_keys(finding),
+        };
+        let unexplained = others.iter().copied().filter(|finding| !is_explained(finding)).collect::<Vec<_>>();
+        must!(unexplained.is_empty(), "without {path}: {unexplained:#?}");
+        let is_damage = |finding: &&&Finding| {
+            matches!(finding.kind, FindingKind::FrameDamaged | FindingKind::BodyDamaged)
+        };
+        let told =
+            others.iter().filter(is_damage).filter_map(|finding| finding.frame).collect::<BTreeSet<_>>();
+        must!(damaged.is_subset(&told), "{damaged:?} are damaged, and {told:?} are told");
         let missing = missing.iter().filter_map(|finding| Some(finding.frame?..=finding.last_frame?));
         let missing = missing.flatten().collect::<BTreeSet<_>>();
         must!(missing == *lost, "{path} alone had {lost:?}, and {missing:?} are missing");
