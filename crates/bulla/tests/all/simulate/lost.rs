@@ -10,7 +10,9 @@ use super::observed::{Covers, Observed, Seen};
 use super::outcome::{Outcome, must, sound};
 use crate::crash::world::OpenWrap;
 use bulla::event::Event;
-use bulla::{Configure, Entry, Export, Finding, FindingKind, LoggedEvent, Severity, Verify};
+use bulla::{
+    Configure, Entry, Error, ErrorKind, Export, Finding, FindingKind, LoggedEvent, Severity, Verify,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -54,7 +56,11 @@ impl Life {
         observed: &Observed,
     ) -> Outcome {
         self.sessions += 1;
-        let mut session = Session::new(sound("opening without it", self.try_to_open())?, self.sessions);
+        let opened = match self.try_to_open() {
+            Err(error) if error.kind() == ErrorKind::Tampered => return self.is_of_copy(path, there, &error),
+            opened => sound("opening without it", opened)?,
+        };
+        let mut session = Session::new(opened, self.sessions);
         self.model.opened(self.sessions);
         // Of holds and erasures that frames which are lost told of it may be asked.
         session.troubled = !lost.is_empty();
@@ -98,6 +104,14 @@ impl Life {
             new.len()
         );
         self.verify_loss(path, [lost, &damaged], observed)
+    }
+
+    /// That a log is refused for what a failure left of a frame that lay on the path which is lost: its event is needed, and damage is no loss.
+    fn is_of_copy(&mut self, path: &str, there: &BTreeSet<u64>, error: &Error) -> Outcome {
+        let damaged = there.iter().find(|frame| error.to_string().contains(&format!("frame {frame}: ")));
+        must!(damaged.is_some(), "opening without {path}: {error}");
+        self.say("a copy is damaged", damaged);
+        Ok(())
     }
 
     /// The entries that can be read of a log that lacks frames.
