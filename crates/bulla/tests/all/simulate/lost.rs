@@ -192,10 +192,9 @@ impl Life {
         let mut segments = BTreeMap::<(u64, u64), Vec<&str>>::new();
         for on in self.beside.paths {
             for (name, content) in self.files_below(on) {
-                let Some(name) = name.strip_prefix("segments/").filter(|_| !content.is_empty()) else {
-                    continue;
-                };
-                let name = name.strip_suffix(".seg").ok_or_else(|| format!("{on} has {name}"))?;
+                // Besides them there may be a temporary file that a crash left.
+                let name = name.strip_prefix("segments/").and_then(|name| name.strip_suffix(".seg"));
+                let Some(name) = name.filter(|_| !content.is_empty()) else { continue };
                 let (first, generation) = name.split_once('-').unwrap_or((name, "0"));
                 let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{name}: {error}"));
                 segments.entry((number(first)?, number(generation)?)).or_default().push(on);
