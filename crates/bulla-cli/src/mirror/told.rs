@@ -95,7 +95,8 @@ impl Teller {
     fn tell_found(&mut self, shipped: &Shipped) {
         self.found = true;
         if shipped.frames == 0 {
-            self.bar.suspend(|| note!("a first copy is begun in {}", self.destination));
+            self.bar
+                .suspend(|| note!("nothing of the log is in {} yet: this is a first copy", self.destination));
         }
     }
 

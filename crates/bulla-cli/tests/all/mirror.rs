@@ -219,14 +219,20 @@ fn a_copy_is_begun_aloud_and_not_with_what_is_above_it() {
         assert!(ran.err.contains(&expected), "{ran:?}");
         assert!(!above.exists());
     }
-    let begun = format!("a first copy is begun in {}", to.display());
+    let begun = format!("nothing of the log is in {} yet: this is a first copy", to.display());
     for told in [1, 0] {
         let ran = bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::DONE);
         assert_eq!(ran.err.matches(&begun).count(), told, "{ran:?}");
     }
     let to = place.path("there");
     let ran = bulla(over(&place, &stand_in(&place, ""), &to, &["--once"])).exits(exit::DONE);
-    assert!(ran.err.contains(&format!("a first copy is begun in elsewhere:{}", to.display())), "{ran:?}");
+    assert!(
+        ran.err.contains(&format!(
+            "nothing of the log is in elsewhere:{} yet: this is a first copy",
+            to.display()
+        )),
+        "{ran:?}"
+    );
 }
 
 /// What cannot be read of the log is not waited for where nothing has arrived.

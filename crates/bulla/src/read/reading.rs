@@ -69,6 +69,10 @@ struct Counted {
     mark: Mark,
 }
 
+/// What is said of keys that are missing, and what to do.
+const KEYS_LOST: &str = "keys are lost that the log does not say were erased. Restore the vault from a backup; of a log that has lost \
+                         events, or was gone on with by `restore --older-log`, these may have told of an erasure";
+
 /// What a query read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -103,8 +107,7 @@ impl ReadReport {
         match without + undecided {
             0 => Ok(()),
             _ => Err(Error::tampered(format!(
-                "{without} entries came without personal fields, and {undecided} more may match and cannot be opened: keys are lost that the log \
-                 does not say were erased. Restore the vault from a backup"
+                "{without} entries came without personal fields, and {undecided} more may match and cannot be opened: {KEYS_LOST}"
             ))),
         }
     }
@@ -122,8 +125,7 @@ impl ReadReport {
             (lost, _) => (lost, "may"),
         };
         Error::tampered(format!(
-            "{nothing}; but {lost} of its entries {meet}, and cannot be opened: keys are lost that the log does not say were \
-             erased. Restore the vault from a backup"
+            "{nothing}; but {lost} of its entries {meet}, and cannot be opened: {KEYS_LOST}"
         ))
     }
 }

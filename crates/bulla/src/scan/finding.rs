@@ -267,6 +267,14 @@ impl Finding {
         self
     }
 
+    /// The same of what is missing and may lie on paths of the log that are not there, in words.
+    pub(crate) fn where_it_may_be(mut self, not_there: &str) -> Self {
+        if !not_there.is_empty() {
+            self.detail = format!("{}; {not_there}", self.detail);
+        }
+        self
+    }
+
     /// The same of what an event may explain, such as one of a crash, that lies on a path of the log which is not there, in words.
     pub(crate) fn unless_explained_elsewhere(mut self, not_there: &str) -> Self {
         if !not_there.is_empty() {

@@ -65,7 +65,8 @@ impl Scan<'_> {
             if read.is_some_and(|(_, to)| *to > offset) {
                 let detail = "frames were found only in bytes that count for nothing by an event of the log: the \
                               segment that took their place is missing";
-                self.findings.add(Finding::new(FindingKind::SurplusBytes, detail).at(segment, offset));
+                let finding = Finding::new(FindingKind::SurplusBytes, detail).at(segment, offset);
+                self.findings.add(finding.where_it_may_be(&self.not_there));
             }
         }
     }

@@ -166,7 +166,10 @@ impl Life {
         };
         let is_of_copy = |finding: &Finding| finding.frame.is_some_and(|frame| damaged.contains(&frame));
         let is_explained = |finding: &&Finding| match finding.kind {
-            FindingKind::SurplusBytes => may_be_explained(finding) && is_of_crash(finding),
+            FindingKind::SurplusBytes => {
+                may_be_explained(finding) && is_of_crash(finding)
+                    || finding.detail.contains(&format!("took their place is missing; {path}, "))
+            }
             FindingKind::FrameDamaged => {
                 may_be_explained(finding) && (is_of_crash(finding) || is_of_copy(finding))
             }
