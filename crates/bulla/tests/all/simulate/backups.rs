@@ -154,6 +154,12 @@ impl Life {
             restored.lost == lost || !restored.outlook.needed && restored.lost == 0,
             "the keys of {names:?} are lost, {lost} of whom have entries, {restored:?} is told"
         );
+        // Whoever had numbers that are given anew is in no entry.
+        let next = self.next_number()?;
+        let with_entries = self.model.numbers.range(next..).filter(|(_, name)| has_entries(name));
+        let with_entries = with_entries.collect::<Vec<_>>();
+        must!(with_entries.is_empty(), "the vault goes on with {next}, and entries have {with_entries:?}");
+        self.model.numbers.split_off(&next);
         Ok(())
     }
 

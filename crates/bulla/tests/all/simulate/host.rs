@@ -427,7 +427,8 @@ impl Host {
     /// opening that is refused may have removed it, and for the files that are locked, which have no content and may have been lost with
     /// their name.
     pub(super) fn finished_content(&self) -> KeyFiles {
-        let counts = |path: &str| !path.ends_with(".tmp") && !path.ends_with("/LOCK");
+        let counts =
+            |path: &str| ![".tmp", "/LOCK", "/bulla.toml.lock"].iter().any(|end| path.ends_with(end));
         self.content().into_iter().filter(|(path, _)| counts(path)).collect()
     }
 
