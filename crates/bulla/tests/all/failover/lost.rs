@@ -487,15 +487,7 @@ fn that_a_log_is_not_gone_on_with_without_the_path_in_use_is_said_before_that_is
 /// Whoever has the storage of a path of a log that has lost another can name a file so that frames should be in it.
 #[test]
 fn what_lies_in_another_segment_than_names_tell_is_not_lost() {
-    let world = World::with_erasure(&["/backup", "/other"], false);
-    let log = world.open_stepped().unwrap();
-    world.append_stepped(&log, 0..4);
-    world.machine.fail_below("audit", Fault::NoSpace);
-    world.append_stepped(&log, 4..8);
-    world.machine.fail_below("backup", Fault::NoSpace);
-    world.append_stepped(&log, 8..12);
-    log.close().unwrap();
-    world.machine.heal();
+    let world = World::handed_on(&["/backup", "/other"]);
     world.destroy("backup");
     world.configure(&["/other"]).unwrap();
     let lost = || bulla::lost_frames_of(world.join(world.log())).unwrap();

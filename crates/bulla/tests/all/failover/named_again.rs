@@ -210,15 +210,7 @@ fn what_is_signed_or_may_be_taken_up_is_not_set_aside() {
 /// What is noted of paths is noted before the setting is changed: a change that is cut short in between says so, and is finished by the same command.
 #[test]
 fn a_change_that_ends_between_the_note_and_the_setting_says_what_is_noted() {
-    let world = World::with_erasure(&["/backup", "/other"], false);
-    let log = world.open_stepped().unwrap();
-    world.append_stepped(&log, 0..4);
-    world.machine.fail_below("audit", Fault::NoSpace);
-    world.append_stepped(&log, 4..8);
-    world.machine.fail_below("backup", Fault::NoSpace);
-    world.append_stepped(&log, 8..12);
-    log.close().unwrap();
-    world.machine.heal();
+    let world = World::handed_on(&["/backup", "/other"]);
     let (id, found) = (world.id("backup"), world.files_below("backup"));
     world.destroy("backup");
     for (paths, noted) in [
@@ -247,13 +239,7 @@ fn a_change_that_ends_between_the_note_and_the_setting_says_what_is_noted() {
 /// The key directory would note a loss that is none, and what is taken away from then on would pass for it.
 #[test]
 fn a_path_that_is_there_cannot_count_as_lost() {
-    let world = World::with_erasure(&["/backup"], false);
-    let log = world.open_stepped().unwrap();
-    world.append_stepped(&log, 0..4);
-    world.machine.fail_below("audit", Fault::NoSpace);
-    world.append_stepped(&log, 4..8);
-    log.close().unwrap();
-    world.machine.heal();
+    let world = World::handed_on(&["/backup"]);
     let known = world.machine.read("audit.keys/paths").unwrap();
     let world = world.named("backup");
     let error = world.configure(&[]).unwrap_err();
@@ -268,13 +254,7 @@ fn a_path_that_is_there_cannot_count_as_lost() {
 /// Whoever has the storage of the log's own directory would have the key directory note a loss by a value that is set already.
 #[test]
 fn the_own_directory_under_another_id_has_nothing_count_as_lost() {
-    let world = World::with_erasure(&["/backup"], false);
-    let log = world.open_stepped().unwrap();
-    world.append_stepped(&log, 0..4);
-    world.machine.fail_below("audit", Fault::NoSpace);
-    world.append_stepped(&log, 4..8);
-    log.close().unwrap();
-    world.machine.heal();
+    let world = World::handed_on(&["/backup"]);
     let known = world.machine.read("audit.keys/paths").unwrap();
     let of_backup = String::from_utf8(world.machine.read("backup/path").unwrap()).unwrap();
     let made_up = of_backup.replace(&world.id("backup"), &"cd".repeat(16));
@@ -299,15 +279,7 @@ fn the_own_directory_under_another_id_has_nothing_count_as_lost() {
 /// Else what lay there would be missing for good, and nothing that rests on events be answered any more.
 #[test]
 fn a_path_that_was_emptied_counts_as_lost_once_it_is_left_out() {
-    let world = World::with_erasure(&["/backup", "/other"], false);
-    let log = world.open_stepped().unwrap();
-    world.append_stepped(&log, 0..4);
-    world.machine.fail_below("audit", Fault::NoSpace);
-    world.append_stepped(&log, 4..8);
-    world.machine.fail_below("backup", Fault::NoSpace);
-    world.append_stepped(&log, 8..12);
-    log.close().unwrap();
-    world.machine.heal();
+    let world = World::handed_on(&["/backup", "/other"]);
     let id = world.id("backup");
     assert_eq!(fate(&world, &id).as_deref(), Some("left"));
     for name in world.files_below("backup").into_keys().filter(|name| name.starts_with("segments/")) {

@@ -7,7 +7,7 @@ use bulla::event::{Dropped, Event};
 use bulla::store::Store;
 use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths};
 use bulla_proof::commitment::Commitment;
-use bulla_testkit::fault::Faults;
+use bulla_testkit::fault::{Fault, Faults};
 use bulla_vault::{Access, Settings, Vault};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -56,6 +56,21 @@ impl World {
     /// The same, with erasure if `erasure`: then with a vault, which follows the log.
     pub(super) fn with_erasure(paths: &[&str], erasure: bool) -> World {
         Self::made(paths, RECIPIENT, erasure)
+    }
+
+    /// A log that took four entries on its own directory, and then four on each of these paths, since the one before failed; nothing fails any
+    /// more, and it is closed.
+    pub(super) fn handed_on(paths: &[&str]) -> World {
+        let world = World::with_erasure(paths, false);
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 0..4);
+        for (failing, first) in ["/audit"].iter().chain(paths).take(paths.len()).zip((4..).step_by(4)) {
+            world.machine.fail_below(failing.trim_start_matches('/'), Fault::NoSpace);
+            world.append_stepped(&log, first..first + 4);
+        }
+        log.close().unwrap();
+        world.machine.heal();
+        world
     }
 
     /// The same without erasure, that this age recipient can read.
