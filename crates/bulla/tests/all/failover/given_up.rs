@@ -1,8 +1,8 @@
 //! A log that is gone on with although frames were lost with a path, and nothing tells how far it had come.
 
 use super::world::World;
-use bulla::ErrorKind;
 use bulla::event::Event;
+use bulla::{Entry, ErrorKind};
 use bulla_testkit::fault::Fault;
 use tempfile::TempDir;
 
@@ -11,6 +11,8 @@ fn without_seal_state() -> (World, TempDir) {
     let world = World::with_erasure(&["/backup"], true);
     let log = world.open_stepped().unwrap();
     world.append_stepped(&log, 0..4);
+    // A vault without anybody's key brings nobody back.
+    log.producer().unwrap().append(&Entry::new("read", "4711").subject("ada")).unwrap();
     log.close().unwrap();
     let older = world.vault_copy();
     let log = world.open_stepped().unwrap();
