@@ -31,6 +31,7 @@ SHAPES = {
     "held": {"number": "number", "order": "text"},
     "released": {"number": "number", "held": "number", "order": "text"},
     "exported": {"entries": "number", "filters": "filters", "format": "format"},
+    "truncated": {"known": "number"},
     "heartbeat": {},
 }  # fmt: skip
 REMAINS = ("shared-fields", "common-items", "copies", "key-backups", "medium")

@@ -30,9 +30,10 @@ KINDS = [
     dict(event="held", number=3, order="…"),
     dict(event="released", number=3, held=12, order="…"),
     dict(event="exported", entries=5, filters=["subject", "time"], format="jsonl"),
+    dict(event="truncated", known=9),
     dict(event="heartbeat"),
 ]
-RECOVERED, ABANDONED, REPLACED, DROPPED, CONFIGURED, REKEYED, ERASED, HELD, RELEASED, EXPORTED, HEARTBEAT = KINDS
+RECOVERED, ABANDONED, REPLACED, DROPPED, CONFIGURED, REKEYED, ERASED, HELD, RELEASED, EXPORTED, TRUNCATED, HEARTBEAT = KINDS
 
 # What a member may be, besides what is above.
 ALLOWED = [
@@ -47,6 +48,7 @@ ALLOWED = [
     (ERASED, dict(remains=[])),
     (ERASED, dict(remains=["shared-fields", "common-items", "copies", "key-backups", "medium"])),
     (EXPORTED, dict(filters=[], format="a-0")),
+    (TRUNCATED, dict(known=0)),
 ]
 
 # What it may not.
@@ -107,6 +109,8 @@ WRONG = [
     (EXPORTED, dict(format="j" * 33)),
     (HEARTBEAT, dict(event="noted")),
     (HEARTBEAT, dict(event=None)),
+    (TRUNCATED, dict(known=-1)),
+    (TRUNCATED, dict(known="9")),
 ]
 
 

@@ -65,6 +65,7 @@ enum Kind {
     Abandoned,
     PathReplaced,
     Dropped,
+    Truncated,
     Heartbeat,
     Lost,
     Invalid,
@@ -83,6 +84,7 @@ impl Kind {
             Ok(Event::Abandoned { .. }) => Kind::Abandoned,
             Ok(Event::PathReplaced { .. }) => Kind::PathReplaced,
             Ok(Event::Dropped(_)) => Kind::Dropped,
+            Ok(Event::Truncated { .. }) => Kind::Truncated,
             Ok(Event::Heartbeat {}) => Kind::Heartbeat,
             Err(_) if logged.lost => Kind::Lost,
             _ => Kind::Invalid,
@@ -178,6 +180,13 @@ fn to_text(logged: &LoggedEvent) -> String {
             format!("from here on the log is written to path {to}; before, to {from}: {reason}")
         }
         Event::Dropped(dropped) => dropped_to_text(dropped),
+        Event::Truncated { known } => {
+            let knew = match known {
+                0 => "whether there had been more".to_owned(),
+                known => format!("the keys knew of {}", counted(*known, "frame")),
+            };
+            format!("the log was gone on with as it was found; {knew}, and what came before this is given up")
+        }
         Event::Configured { changed, .. } => format!("{} {}", changed.join(", "), done(logged)),
         Event::Rekeyed(Rekeyed { from, to, .. }) => match &logged.objection {
             None => format!("the erasure key {}, from {from} to {to}", done(logged)),

@@ -170,6 +170,15 @@ class Context(Case):
         contextvars.Context().run(next, begun)
         contextvars.Context().run(elsewhere)
 
+        def in_a_copy() -> None:
+            begun = steps()
+            next(begun)
+            with self.assertRaises(RuntimeError):
+                contextvars.copy_context().run(next, begun, None)
+            self.assertEqual(current(), {"actor": "ada"})
+
+        contextvars.Context().run(in_a_copy)
+
         def out_of_order() -> None:
             outer, inner = steps(), context(actor="bob")
             next(outer)

@@ -324,6 +324,24 @@ class Connected(Case):
         with self.assertRaises(bulla_audit.Error):
             logger.info("x")
 
+    def test_a_connection_that_has_ended_keeps_no_other_handler_from_its_end(self) -> None:
+        # `logging` comes behind, as where modules are imported by the alphabet, and goes through its handlers once more at the exit.
+        told = self.run_program("""
+            import bulla_audit
+            from bulla_audit.handler import Handler
+            import logging, logging.handlers
+            log = bulla_audit.Log("audit")
+            log.listen("audit.sock")
+            logger = logging.getLogger("orders")
+            buffered = logging.handlers.MemoryHandler(1000, target=logging.FileHandler("other.log", mode="w"))
+            logger.addHandler(buffered)
+            logger.addHandler(Handler(bulla_audit.connect("audit.sock")))
+            logger.warning("one")
+            log.close()
+            """)
+        self.assertNotIn("Exception ignored", told.stderr)
+        self.assertEqual((self.place / "other.log").read_text(), "one\n")
+
     def test_what_could_not_be_sent_any_more_is_told_when_it_is_flushed(self) -> None:
         listener = self.listen()
         connection = bulla_audit.connect(self.place / "audit.sock", append_timeout=0.2)

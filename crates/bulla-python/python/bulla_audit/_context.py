@@ -36,8 +36,11 @@ NAMES = (
 
 _current: ContextVar[Mapping[str, Any]] = ContextVar("bulla_audit", default={})
 
-# The objects whose blocks this context is in, each with the fields that there were outside of it, the innermost last.
-_entered: ContextVar[tuple[tuple[context, Mapping[str, Any]], ...]] = ContextVar("bulla_audit.entered", default=())
+# The objects whose blocks this context is in, each with what takes its fields back, the innermost last. A copy of this context has them too,
+# and is no place to end such a block: what takes the fields back does so only where they were added.
+_entered: ContextVar[tuple[tuple[context, Token[Mapping[str, Any]]], ...]] = ContextVar(
+    "bulla_audit.entered", default=()
+)
 
 current = _current.get
 """The fields of the context: a mapping that is not to be changed."""
@@ -85,19 +88,21 @@ class context:
         self._fields = checked(fields)
 
     def __enter__(self) -> None:
-        outside = current()
-        _entered.set((*_entered.get(), (self, outside)))
-        _current.set({**outside, **self._fields})
+        token = _current.set({**current(), **self._fields})
+        _entered.set((*_entered.get(), (self, token)))
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         entered = _entered.get()
         for place in reversed(range(len(entered))):
-            inside, outside = entered[place]
+            inside, token = entered[place]
             if inside is self:
+                try:
+                    _current.reset(token)
+                except ValueError:
+                    break
                 _entered.set(entered[:place])
-                _current.set(outside)
                 return
         raise RuntimeError("the block of a `context` ends in another context than it began, or after one around it")
 

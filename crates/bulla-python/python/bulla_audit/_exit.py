@@ -7,6 +7,10 @@ The functions that the interpreter calls at its exit are not called in a child o
 from __future__ import annotations
 
 import atexit
+
+# What is registered first is called last: `logging` flushes its handlers once everything is closed here, and those of a connection that
+# has ended have nothing left to raise, which would keep it from all others.
+import logging  # noqa: F401
 import os
 import sys
 

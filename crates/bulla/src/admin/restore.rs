@@ -15,6 +15,7 @@ mod outlook;
 
 use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
+use crate::format::event::Event;
 use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
@@ -26,7 +27,8 @@ use crate::read::reader::Reader;
 use crate::scan::paths::{self, not_there};
 use crate::write::engine::pins::PinAtHand;
 use crate::write::engine::{
-    Directories, Engine, Vaults, after_resumed, check_kept_replicas, leave_out, load_signing_key, tuning,
+    Directories, Engine, Vaults, after_resumed, check_kept_replicas, leave_out, load_signing_key, pass_over,
+    tuning,
 };
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
@@ -161,7 +163,8 @@ impl Restore {
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let log = paths::join_paths(log, Some(&keys), &[], &self.environment)?;
         let stores = (log.clone(), keys.clone());
-        let Begun { config, directories, state, unknown, reader, replicas, looked } = self.begin(&stores)?;
+        let Begun { config, directories, state, unknown, given_up, reader, replicas, looked } =
+            self.begin(&stores)?;
         let Looked { outlook, mut numbers, mut erased, is_cut } = looked;
         (self.tell)(&outlook);
         if !outlook.needed {
@@ -172,6 +175,10 @@ impl Restore {
         // In this order: with the seal state alone the log would open.
         if let Some(unknown) = unknown {
             unknown.save(&*keys)?;
+        }
+        // Before the seal state is there: with that nothing says that the log may have been longer.
+        if given_up == Some(GivenUp::Untold) {
+            pass_over(&replicas, (&*log, &*keys), &config, &self.environment)?;
         }
         if outlook.makes_seal_state {
             state.save(&*keys)?;
@@ -206,6 +213,10 @@ impl Restore {
                 let left_out = engine.skip_subjects(next)?;
                 lost = numbers.lost(&left_out, &erased);
             }
+            // A vault from before this is known by it.
+            if let Some(given_up) = given_up {
+                engine.record(given_up.event())?;
+            }
             // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
             // skipped.
             engine.rotate()?;
@@ -233,8 +244,9 @@ impl Restore {
         };
         let before = Unknown::load(&**keys)?;
         let older_log = self.older_log || before.is_some_and(|before| before.older_log);
-        if made && !older_log {
-            refuse_lost_path(&**log, &**keys)?;
+        let is_untold = made && log.paths().is_some_and(Paths::has_lost_one);
+        if is_untold && !older_log {
+            return Err(lost_path(&**log, &**keys));
         }
         let reader = match (config.erasure, &self.identity) {
             (false, _) => None,
@@ -253,14 +265,20 @@ impl Restore {
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
         found.compare((&**log, &config), pin.as_ref())?;
+        let given_up = match vault.as_ref().filter(|_| found.is_cut()) {
+            Some(vault) => Some(GivenUp::Followed(vault.follows()?.size)),
+            None if is_untold => Some(GivenUp::Untold),
+            None if before.is_some_and(|before| before.older_log) => Some(GivenUp::Before),
+            None => None,
+        };
         let unknown = match config.erasure {
-            true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, found.is_cut()))?),
+            true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, given_up))?),
             false => None,
         };
         let reads = reader.as_ref().zip(unknown);
         let looked = look(&**keys, &config, vault.as_ref(), (&state, made), found, reads)?;
         let replicas = tuning.vault_replicas;
-        Ok(Begun { config, directories, state, unknown, reader, replicas, looked })
+        Ok(Begun { config, directories, state, unknown, given_up, reader, replicas, looked })
     }
 
     /// Whether a new vault is made: where that is asked for, and where an earlier attempt to make one was cut short and nothing has come
@@ -312,12 +330,9 @@ impl Restore {
     }
 }
 
-/// Refuses to make the seal state anew of a log that has lost a path: without it nothing says how far the log had come there.
-fn refuse_lost_path(log: &dyn Store, keys: &dyn Store) -> Result<()> {
-    if !log.paths().is_some_and(Paths::has_lost_one) {
-        return Ok(());
-    }
-    Err(Error::new(
+/// Why the seal state is not made anew of a log that has lost a path: without it nothing says how far the log had come there.
+fn lost_path(log: &dyn Store, keys: &dyn Store) -> Error {
+    Error::new(
         ErrorKind::Refused,
         format!(
             "{} is missing, which says how far the log had come, and {}: bring that file as this host wrote it last, or the path. Where \
@@ -326,7 +341,28 @@ fn refuse_lost_path(log: &dyn Store, keys: &dyn Store) -> Result<()> {
             keys.describe(files::SEAL_STATE),
             not_there(log)
         ),
-    ))
+    )
+}
+
+/// What tells of the part of the log that is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GivenUp {
+    /// The vault, which has followed so many frames.
+    Followed(u64),
+    /// Nothing: the log has lost a path, and no seal state says how far it had come, so that the vault may not have followed all.
+    Untold,
+    /// What an attempt before this one went by, which has seen to the vault.
+    Before,
+}
+
+impl GivenUp {
+    /// What the log is to tell of it.
+    fn event(self) -> Event {
+        match self {
+            GivenUp::Followed(known) => Event::Truncated { known },
+            GivenUp::Untold | GivenUp::Before => Event::Truncated { known: 0 },
+        }
+    }
 }
 
 /// What is known once the locks are held, and before anything is changed.
@@ -336,6 +372,8 @@ struct Begun {
     state: SealState,
     /// Of a log with erasure.
     unknown: Option<Unknown>,
+    /// Of a log that is gone on with although it may have been longer.
+    given_up: Option<GivenUp>,
     /// Of a log with erasure.
     reader: Option<Reader>,
     /// Where the vault's replicas are.
@@ -351,15 +389,16 @@ fn first_unknown(
     before: Option<Unknown>,
     state: &SealState,
     vault: Option<&Vault>,
-    (new_vault, is_cut): (bool, bool),
+    (new_vault, given_up): (bool, Option<GivenUp>),
 ) -> Result<Unknown> {
-    let mut frame = if new_vault || is_cut { 0 } else { state.chain.next_frame() };
+    let older_log = given_up.is_some_and(|given_up| given_up != GivenUp::Before);
+    let mut frame = if new_vault || older_log { 0 } else { state.chain.next_frame() };
     if let Some(vault) = vault
         && vault.next_number()? < state.subjects
     {
         frame = frame.min(vault.follows()?.size);
     }
-    let mut unknown = Unknown { frame, subject: state.subjects, new_vault, older_log: is_cut };
+    let mut unknown = Unknown { frame, subject: state.subjects, new_vault, older_log };
     if let Some(before) = before {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);

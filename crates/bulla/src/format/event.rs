@@ -104,6 +104,12 @@ pub enum Event {
     },
     /// Entries were exported or granted to somebody.
     Exported(ExportRecord),
+    /// The log was gone on with as it was found, by `bulla restore --older-log`, though its keys knew of more frames, or nothing told whether
+    /// there had been more: what they held was given up, and may have told of erasures.
+    Truncated {
+        /// How many frames the keys knew of; 0 where nothing told.
+        known: u64,
+    },
     /// The writer is at work: a log that promises a heartbeat has one wherever no epoch and no other event came for so long.
     Heartbeat {},
 }
@@ -377,6 +383,7 @@ impl Event {
             Event::Held { .. } => "held",
             Event::Released { .. } => "released",
             Event::Exported(_) => "exported",
+            Event::Truncated { .. } => "truncated",
             Event::Heartbeat {} => "heartbeat",
         }
     }
@@ -417,6 +424,11 @@ impl Event {
             Event::Erased { numbers, .. } => numbers,
             _ => &[],
         }
+    }
+
+    /// Whether a part of the log was given up before it, which may have told of erasures.
+    pub(crate) fn is_truncated(&self) -> bool {
+        matches!(self, Event::Truncated { .. })
     }
 
     /// Whether it tells of a hold, or of the release of one.
@@ -481,7 +493,7 @@ mod tests {
             assert_eq!(Event::decode(&event.encode()).unwrap(), event);
             kinds.insert(std::mem::discriminant(&event));
         }
-        assert_eq!(kinds.len(), 11, "one of each kind");
+        assert_eq!(kinds.len(), 12, "one of each kind");
         for body in &refused {
             let error = Event::decode(body.as_bytes()).expect_err(body).to_string();
             assert!(error.starts_with("the event is not one: "), "{error}");

@@ -476,8 +476,7 @@ impl Verify {
             report.witnessed = Some(WitnessReport::of(witnessed, asked));
         }
         report.anchored = snapshot.anchored;
-        let (numbers, unread) = scan.take_erased();
-        let erased = Erased { numbers, frames: 0..checkpoint.size, unread };
+        let erased = Erased::passed_by(&mut scan, checkpoint.size);
         let is_told = erased.unread.or(out_of_reach).is_none();
         report.erased = report.erased.filter(|_| !config.erasure || is_told);
         report.tree_size = checkpoint.size;

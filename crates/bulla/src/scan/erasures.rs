@@ -33,6 +33,8 @@ pub(crate) struct Erased {
     pub(crate) frames: Range<u64>,
     /// Those of them that may tell of more, of a log that is damaged.
     pub(crate) unread: Option<UnreadEvents>,
+    /// The last of them that tells of a part of the log that was given up, which may have told of more.
+    pub(crate) truncated: Option<u64>,
 }
 
 /// See the module.
@@ -55,8 +57,8 @@ impl<'a> Erasures<'a> {
     /// What all events of a damaged log say, for whoever gives out what is left of it with keys that follow its first `followed` frames; `None`
     /// where it may lack events that they do not follow.
     pub(crate) fn of_ruins(known: Erased, followed: Option<u64>) -> Self {
-        let withholds =
-            followed.is_none_or(|followed| known.unread.is_some_and(|unread| unread.last >= followed));
+        let last = known.unread.map(|unread| unread.last).max(known.truncated);
+        let withholds = followed.is_none_or(|followed| last.is_some_and(|last| last >= followed));
         Erasures { withholds, ..Self::new(known, |_| Ok(Erased::default())) }
     }
 
@@ -154,7 +156,7 @@ impl Erased {
     pub(crate) fn in_manifest(manifest: &Manifest, from: u64) -> Result<Self> {
         let end = manifest.size().max(from);
         let mut erased = Erased { frames: from..end, ..Erased::default() };
-        each_event(manifest, from, |_, event| erased.take_event(&event))?;
+        each_event(manifest, from, |commitment, event| erased.take_event(commitment.frame, &event))?;
         Ok(erased)
     }
 
@@ -165,17 +167,23 @@ impl Erased {
     pub(crate) fn in_ruins(log: &Snapshot) -> Result<Self> {
         let mut scan = Scan::new(log, None, None)?;
         while scan.next()?.is_some() {}
-        let (numbers, unread) = scan.take_erased();
-        Ok(Erased { numbers, frames: 0..log.checkpoint.size, unread })
+        Ok(Self::passed_by(&mut scan, log.checkpoint.size))
+    }
+
+    /// What the first `size` frames say, which a scan has passed.
+    pub(crate) fn passed_by(scan: &mut Scan<'_>, size: u64) -> Self {
+        let (numbers, unread, truncated) = scan.take_erased();
+        Erased { numbers, frames: 0..size, unread, truncated }
     }
 
     fn take_frame(&mut self, frame: &Located) -> Result<()> {
-        self.take_event(&event_in(frame)?);
+        self.take_event(frame.commitment.frame, &event_in(frame)?);
         Ok(())
     }
 
-    fn take_event(&mut self, event: &Event) {
+    fn take_event(&mut self, frame: u64, event: &Event) {
         self.numbers.extend(event.erases());
+        self.truncated = event.is_truncated().then_some(frame).or(self.truncated);
     }
 
     fn names_one_of(&self, subjects: &[u64]) -> bool {

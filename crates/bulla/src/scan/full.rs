@@ -63,6 +63,8 @@ pub(crate) struct Scan<'a> {
     events: Vec<Event>,
     /// The numbers of the data subjects that were erased.
     erased: HashSet<u64>,
+    /// The last frame that tells of a part of the log that was given up.
+    truncated: Option<u64>,
     /// The frames that may tell of more.
     unread: Option<UnreadEvents>,
     /// What was ordered, and where events may be lost, in the order of the frames: to be compared with the orders once it is known
@@ -220,6 +222,7 @@ impl<'a> Scan<'a> {
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
+            truncated: None,
             unread: None,
             told: Vec::new(),
             keys: KeyHistory::default(),
@@ -276,10 +279,10 @@ impl<'a> Scan<'a> {
         self.segments.iter().map(|name| self.length_of(*name)).sum()
     }
 
-    /// The numbers of the data subjects that were erased, as the events say that it has passed, and which of the frames that it has
-    /// passed may tell of more.
-    pub(crate) fn take_erased(&mut self) -> (HashSet<u64>, Option<UnreadEvents>) {
-        (std::mem::take(&mut self.erased), self.unread)
+    /// The numbers of the data subjects that were erased, as the events say that it has passed, which of the frames that it has
+    /// passed may tell of more, and the last that tells of a part which was given up.
+    pub(crate) fn take_erased(&mut self) -> (HashSet<u64>, Option<UnreadEvents>, Option<u64>) {
+        (std::mem::take(&mut self.erased), self.unread, self.truncated)
     }
 
     /// The next frame that is where it should be; `None` after the last one that the checkpoint covers.
@@ -566,6 +569,7 @@ impl<'a> Scan<'a> {
                         self.take_event(&event);
                         self.keys.event(commitment.frame, &event);
                         self.erased.extend(event.erases());
+                        self.truncated = event.is_truncated().then_some(commitment.frame).or(self.truncated);
                         match event {
                             Event::Erased { .. } | Event::Held { .. } | Event::Released { .. } => {
                                 let place = Finding::new(FindingKind::ErasureUnordered, "");

@@ -4,11 +4,13 @@
 //! never gave. That holds of the log that the vault followed, which the root over those frames tells. It need not hold of an older copy
 //! that was put in the place of that log, or of one that was gone on with from there.
 
+use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::trust::Trust;
 use crate::scan::unread_events::UnreadEvents;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
+use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -53,21 +55,31 @@ pub(crate) fn followed(keys: &dyn GroupKeys, size: u64) -> Result<Option<u64>> {
     })
 }
 
-/// The same, where no event was lost for good that comes behind these frames: it may tell that somebody was erased whose key is there.
+/// The same, where behind these frames no event was lost for good, and none tells of a part of the log that was given up: one of those may have
+/// told that somebody was erased whose key is there.
 ///
 /// # Errors
-/// `Tampered` where one was, naming its frame; else as [`followed`] and [`Manifest::lost`].
+/// `Tampered` where that is so, naming the frame; else as [`followed`], [`Manifest::lost`] and [`each_event`].
 pub(crate) fn require_followed(manifest: &Manifest, keys: &dyn GroupKeys) -> Result<u64> {
-    let lost = match followed(keys, manifest.size())? {
-        None => "an event that the vault was let pass over, since it was lost with a path, was in a part that the log does not have".to_owned(),
-        Some(followed) => match manifest.lost()?.events_from(followed) {
-            None => return Ok(followed),
-            Some(UnreadEvents { first, .. }) => format!("the event of frame {first} was lost with a path"),
-        },
+    let why = match followed(keys, manifest.size())? {
+        None => "an event that the vault was let pass over, since it was lost with a path or given up, was in a part that the log does not have".to_owned(),
+        Some(followed) => {
+            let mut truncated = None;
+            each_event(manifest, followed, |Commitment { frame, .. }, event| {
+                truncated = event.is_truncated().then_some(*frame).or(truncated);
+            })?;
+            match (manifest.lost()?.events_from(followed), truncated) {
+                (None, None) => return Ok(followed),
+                (Some(UnreadEvents { first, .. }), _) => format!("the event of frame {first} was lost with a path"),
+                (None, Some(frame)) => {
+                    format!("before frame {frame} a part of the log was given up (`bulla restore --older-log`)")
+                }
+            }
+        }
     };
     Err(Error::tampered(format!(
-        "{lost}, and the keys at hand do not follow it: nobody can tell whether it says of somebody \
-         whose key is there that they were erased, so nothing is read under them. Bring the path that has it; what \
+        "{why}, and the keys at hand do not follow it: nobody can tell whether it says of somebody \
+         whose key is there that they were erased, so nothing is read under them. Bring the path that has it, or the newest vault; what \
          is open to all is given out by `bulla export --salvage`"
     )))
 }

@@ -6,8 +6,8 @@
 //! wrote leads to another lock than the one that is held, or to none, the log fails.
 //!
 //! Invariant: once the log has failed for that, nothing more is written to either directory, even if the old one is put back. A log that
-//! lies on several paths goes on on another one instead. Where none takes it, one with `on_failure = "block"` waits until one does, or
-//! until the directory whose lock it holds is back: nothing is written meanwhile.
+//! lies on several paths goes on on another one instead. Where none takes it, that is tried again as anything else that fails: nothing is
+//! written meanwhile. One on a single path with `on_failure = "block"` waits until that is back.
 
 use super::Engine;
 use crate::format::files;
@@ -80,7 +80,7 @@ impl Directories {
         }
         match moved[..] {
             [] => Ok(()),
-            [LOG] => Err(NotInPlace::Log(self.locks[LOG].0.clone())),
+            [LOG] => Err(NotInPlace::Log(self.log_at(paths))),
             [first, ..] => Err(NotInPlace::Moved(first)),
         }
     }
@@ -109,9 +109,22 @@ impl Directories {
         self.replaced.get().is_some()
     }
 
+    /// Where the log is written: of several paths on the one in use.
+    fn log_at(&self, paths: Option<&dyn Paths>) -> String {
+        paths.map_or_else(|| self.locks[LOG].0.clone(), |paths| paths.current().1.describe(""))
+    }
+
     /// Has nothing more be written to either, since this one is not where it was.
-    fn give_up(&self, index: usize) -> Error {
+    fn give_up(&self, index: usize, paths: Option<&dyn Paths>) -> Error {
         let index = *self.replaced.get_or_init(|| index);
+        if let Some(paths) = paths.filter(|_| index == LOG) {
+            return Error::unavailable(format!(
+                "{}, in use last, was replaced or moved while the log was open, and no other path takes it. Nothing more is written to any of \
+                 them; what was acknowledged is in all of them together, by whatever names. Put them back, and start whatever had the log \
+                 open anew",
+                self.log_at(Some(paths))
+            ));
+        }
         let (name, _) = &self.locks[index];
         Error::unavailable(format!(
             "{name} was replaced or moved while the log was open: its lock is not the one that {name} leads to now. \
@@ -147,27 +160,28 @@ impl fmt::Display for NotInPlace {
 }
 
 impl Engine {
-    /// That both directories are where they were when they were locked. One that goes on for ever waits until the log's is.
+    /// That both directories are where they were when they were locked. One that goes on for ever waits until the log's is, and one on several
+    /// paths for as long as its retries last.
     ///
     /// # Errors
     /// `Unavailable` where one is not, or where that cannot be told, after retries; the log then refuses everything.
     pub(crate) fn require_in_place(&self) -> Result<()> {
         let directories = self.directories.upgrade();
         let directories = directories.ok_or_else(|| Error::new(ErrorKind::Closed, "the log is closed"))?;
+        let paths = self.log.paths();
         let passes = |why: &NotInPlace| match why {
             NotInPlace::Unknown(_) => true,
-            NotInPlace::Log(_) if self.back_off.goes_on_for_ever() => {
-                self.log.paths().iter().for_each(|paths| paths.waits());
+            NotInPlace::Log(_) if paths.is_some() || self.back_off.goes_on_for_ever() => {
+                paths.iter().for_each(|paths| paths.waits());
                 true
             }
-            NotInPlace::Log(_) => false,
-            NotInPlace::Moved(_) => false,
+            NotInPlace::Log(_) | NotInPlace::Moved(_) => false,
         };
-        let looked = self.back_off.retry(passes, || directories.look(self.log.paths()));
+        let looked = self.back_off.retry(passes, || directories.look(paths));
         let looked = looked.map_err(|why| match why {
             NotInPlace::Unknown(error) => error,
-            NotInPlace::Log(_) => directories.give_up(LOG),
-            NotInPlace::Moved(index) => directories.give_up(index),
+            NotInPlace::Log(_) => directories.give_up(LOG, paths),
+            NotInPlace::Moved(index) => directories.give_up(index, paths),
         });
         looked.inspect_err(|error| self.fail(error))
     }

@@ -1,6 +1,8 @@
 //! The vault of a log follows its events: it may be a backup from before an erasure that the log tells of.
 //!
 //! Invariants:
+//! - a vault from before a part of the log was given up (`bulla restore --older-log`) counts as one that was let pass over lost events, for good:
+//!   the one with which that was done has seen to it;
 //! - opening a log needs no event that was lost for good with a path: what it told nobody can follow, and that is said, and the vault, with every
 //!   copy of it, says so itself from then on, in one record with what it follows behind it;
 //! - every other event is followed, or the log is not opened, whichever paths are missing: nobody who has the storage alone has an erasure
@@ -30,10 +32,13 @@ impl Engine {
         let is_own = follows.size <= size || vaults == Vaults::Newest;
         let from = if is_own { follows.size.min(size) } else { 0 };
         let from = noted.map_or(from, |noted| noted.min(from));
-        let mut lost = None;
+        let (mut lost, mut truncated) = (None, false);
         if from < size {
             let manifest = Manifest::load_to_open(snapshot)?;
-            each_event(&manifest, from, |_, event| erased.extend(event.erases()))?;
+            each_event(&manifest, from, |_, event| {
+                erased.extend(event.erases());
+                truncated |= event.is_truncated() && vaults != Vaults::NewerThanLog;
+            })?;
             lost = manifest.lost()?.events_from(from);
         }
         for numbers in erased.chunks(MAX_ERASED) {
@@ -42,6 +47,7 @@ impl Engine {
             }
         }
         // What it passed over in frames that the log has not any more, nothing that is found tells.
+        let noted = if truncated { Some(Followed::NOWHERE) } else { noted };
         let unfollowed =
             noted.filter(|noted| *noted >= size).or(lost.map(|UnreadEvents { first, .. }| first));
         // A vault that has nobody's keys, as one that was made anew, brings nobody back.
@@ -54,9 +60,7 @@ impl Engine {
                 Some(UnreadEvents { first, last }) => {
                     format!("events in frames {first} to {last} were lost with a path of the log")
                 }
-                None => {
-                    "events were lost with a path of the log, and then the part that they were in".to_owned()
-                }
+                None => "a part of the log was given up that the vault may not have followed".to_owned(),
             };
             self.tell_of_paths(&format!(
                 "{which}: whether one tells of an erasure that the vault does not know of, nobody can tell, so that nothing is read under its \

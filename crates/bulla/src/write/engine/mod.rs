@@ -67,7 +67,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, refuse_unfinished};
 pub(crate) use subject_keys::{
-    Vaults, check_kept_replicas, check_replicas, followed_more, leave_out, older_log, require_newest,
+    Vaults, check_kept_replicas, check_replicas, followed_more, leave_out, older_log, pass_over,
+    require_newest,
 };
 
 /// The stages that one thread each takes at a time: whoever has this can commit and checkpoint.

@@ -13,7 +13,7 @@ use crate::scan::snapshot::Snapshot;
 use crate::write::engine::pins::{self, PinAtHand};
 use crate::write::recover::{self, Edge, Found};
 use bulla_crypto::environment::Environment;
-use bulla_crypto::group::Subjects;
+use bulla_crypto::group::{Followed, Subjects};
 use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
@@ -258,6 +258,23 @@ pub(crate) fn leave_out(
     let places = locate(replicas, (log, keys), config, environment)?;
     match vault::open_vault(config, keys, environment, Access::Write, places)? {
         Some(vault) => vault.leave_out(&|number| erased.contains(&number)),
+        None => Ok(()),
+    }
+}
+
+/// Has the vault, and every copy of it, say that nothing may be read under its keys: it may not have followed a part of the log that is given up.
+///
+/// # Errors
+/// Where the vault cannot be opened or written.
+pub(crate) fn pass_over(
+    replicas: &[PathBuf],
+    (log, keys): (&dyn Store, &dyn Store),
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<()> {
+    let places = locate(replicas, (log, keys), config, environment)?;
+    match vault::open_vault(config, keys, environment, Access::Write, places)? {
+        Some(vault) => vault.follow_but(vault.follows()?, Some(Followed::NOWHERE)),
         None => Ok(()),
     }
 }

@@ -8,14 +8,21 @@ use super::world::{World, copy, copy_into};
 use crate::helpers::in_full;
 use bulla::environment::Environment;
 use bulla::event::Event;
-use bulla::{FindingKind, Log, Options, Restore, ResumedErasure, Severity};
+use bulla::{ErrorKind, Export, FindingKind, Log, Options, Query, Restore, ResumedErasure, Severity};
 use bulla_vault::Access;
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use tempfile::TempDir;
 
 /// A log whose newest part is lost for good, and with it what told that `user_7`, whose entry is left, and `user_30` were erased. Vault and
 /// roots are of that time.
 pub(super) fn without_its_newest_part(world: World) -> World {
+    without_its_newest_part_and_before(world).0
+}
+
+/// The same, with the key directory from before that part.
+fn without_its_newest_part_and_before(world: World) -> (World, TempDir) {
     world.append(0..20);
     let (log, keys) = (copy(&world.directory), copy(&world.keys()));
     world.append(20..50);
@@ -25,7 +32,7 @@ pub(super) fn without_its_newest_part(world: World) -> World {
     replace(log.path(), &world.directory);
     replace(keys.path(), &world.keys());
     put_back(newer.path(), &world.keys(), &["vault", "roots"]);
-    world
+    (world, keys)
 }
 
 /// That somebody beside those can be erased, with a certificate, and that `user_7` is the only one whose key is lost.
@@ -203,5 +210,40 @@ fn an_erasure_that_is_finished_is_no_lost_key_where_a_part_of_the_log_is_lost() 
         let log = Log::open(&world.directory, Options::default()).unwrap();
         assert_eq!(log.erase(&world.order(&["user_10"])).unwrap().numbers, [10], "{step}");
         log.close().unwrap();
+    }
+}
+
+/// An older vault may have keys of people of whom only the part that was given up told that they were erased. The log knows such a vault by its
+/// event, however often one is put in place.
+#[test]
+fn nothing_is_read_under_a_vault_from_before_a_part_was_given_up() {
+    let (world, older) = without_its_newest_part_and_before(World::new());
+    let followed = world.vault(Access::Read).follows().unwrap().size;
+    Restore::new(&world.directory, world.identity()).older_log().run().unwrap();
+    let truncated = world.events().into_iter().filter(|(_, event)| matches!(event, Event::Truncated { .. }));
+    let truncated = truncated.map(|(_, event)| event).collect::<Vec<_>>();
+    assert_eq!(truncated, [Event::Truncated { known: followed }]);
+    // The vault that it was done with is read under.
+    assert!(!world.entries().0.is_empty());
+
+    let refused = || {
+        let error = world.reader().for_each(&Query::new(), |_, _| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tampered, "{error}");
+        assert!(error.to_string().contains("nothing is read under them"), "{error}");
+        let mut out = Vec::new();
+        let vault = Arc::new(world.vault(Access::Read));
+        let export =
+            Export::open(&world.directory).unwrap().key(world.key.clone()).identity(world.identity());
+        export.group_keys(vault).salvage(true).run(&mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(!out.is_empty() && !out.contains("\"subject\""), "{out}");
+    };
+    for _ in 0..2 {
+        put_back(older.path(), &world.keys(), &["vault", "roots"]);
+        refused();
+        Restore::new(&world.directory, world.identity()).run().unwrap();
+        refused();
+        Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+        refused();
     }
 }

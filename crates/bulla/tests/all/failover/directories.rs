@@ -33,11 +33,11 @@ impl Place {
         Log::open(&self.directory, Options::default().memory(64 << 20).writers(1).retries(1))
     }
 
-    fn open_in(&self, environment: Environment) -> Log {
+    fn open_in(&self, environment: Environment, retries: u32) -> Log {
         let stores = [self.directory.clone(), default_keys(&self.directory)]
             .map(|path| Arc::new(FileSystem::new(path)));
         let [log, keys] = stores;
-        let options = Options::default().memory(64 << 20).writers(1).retries(1);
+        let options = Options::default().memory(64 << 20).writers(1).retries(retries);
         Log::open_stores(log, keys, options, environment).unwrap()
     }
 
@@ -138,17 +138,19 @@ fn a_backup_path_lies_apart_from_the_log_and_its_keys_and_is_empty() {
     assert!(!inside.exists() && !keys.exists());
 }
 
-/// Moved and unmounted directories are failures like others: a log that blocks waits for them, too.
+/// Moved and unmounted directories are failures like others: a log waits for them as long as its retries last, and one that blocks for ever.
 #[test]
-fn a_log_that_blocks_waits_for_a_path_that_was_moved_to_be_put_back() {
-    for back in ["audit", "backup"] {
+fn a_log_waits_for_a_path_that_was_moved_to_be_put_back() {
+    let of_each = |on_failure| ["audit", "backup"].map(|back| (back, on_failure));
+    for (back, (on_failure, retries)) in of_each(("block", 1)).into_iter().chain(of_each(("refuse", 1000))) {
         let place = Place::new();
-        let configure = Configure::default().set("on_failure", "block").unwrap();
+        let configure = Configure::default().set("on_failure", on_failure).unwrap();
         configure.apply(&place.directory).unwrap();
         let said = Arc::new(Mutex::new(Vec::new()));
         let say = said.clone();
         let path_replaced: Tell = Arc::new(move |what| say.lock().unwrap().push(what.to_owned()));
-        let log = place.open_in(Environment { path_replaced: Some(path_replaced), ..Environment::default() });
+        let environment = Environment { path_replaced: Some(path_replaced), ..Environment::default() };
+        let log = place.open_in(environment, retries);
         append(&log, 0..20);
         let (here, away) = (
             |name: &str| place.place.path().join(name),

@@ -5,7 +5,10 @@ use crate::simulate::{KeyStore, copied, place};
 use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
-use bulla::{Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Step, Verify, join_paths};
+use bulla::{
+    Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Restore, Restored, Step, Verify,
+    join_paths,
+};
 use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::{Fault, Faults};
 use bulla_vault::{Access, Settings, Vault};
@@ -14,6 +17,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
+use zeroize::Zeroizing;
 
 const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
 
@@ -380,17 +384,35 @@ impl World {
         Verify::open_store(log).unwrap().run().unwrap()
     }
 
-    /// The paths that were replaced, and those that replaced them, as events tell.
-    pub(super) fn replaced(&self) -> Vec<(String, String)> {
-        let mut replaced = Vec::new();
+    fn told<T>(&self, of: impl Fn(Event) -> Option<T>) -> Vec<T> {
+        let mut told = Vec::new();
         let tell = |logged: bulla::LoggedEvent| {
-            if let Ok(Event::PathReplaced { from, to, .. }) = logged.event {
-                replaced.push((from, to));
-            }
+            told.extend(logged.event.ok().and_then(&of));
             Ok(())
         };
         Reader::open_store(self.log()).unwrap().events(tell).unwrap();
-        replaced
+        told
+    }
+
+    /// The paths that were replaced, and those that replaced them, as events tell.
+    pub(super) fn replaced(&self) -> Vec<(String, String)> {
+        self.told(|event| match event {
+            Event::PathReplaced { from, to, .. } => Some((from, to)),
+            _ => None,
+        })
+    }
+
+    /// The events that tell of a part that was given up.
+    pub(super) fn truncated(&self) -> Vec<Event> {
+        self.told(|event| Some(event).filter(|event| matches!(event, Event::Truncated { .. })))
+    }
+
+    /// Goes on with the log as it is, with a seal state that is made anew where it is missing.
+    pub(super) fn give_up(&self) -> bulla::Result<Restored> {
+        let seal_key = String::from_utf8(self.machine.read("audit.keys/seal.key").unwrap()).unwrap();
+        let restore = Restore::new(self.own, Arc::new(OpenWrap)).environment(self.environment.clone());
+        let restore = restore.seal_key(Zeroizing::new(seal_key)).older_log();
+        restore.run_in(Arc::new(self.machine.store(self.own)), self.keys())
     }
 
     /// The id of a path, which the first one has from the log.
