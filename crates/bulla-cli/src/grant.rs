@@ -8,7 +8,7 @@ use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::keys::recipients_in;
 use crate::log_paths::LogPaths;
-use crate::missing_keys;
+use crate::missing_keys::{self, WithoutKeys};
 use crate::output::print_json;
 use crate::public_key::log_key;
 use crate::terminal::Terminal;
@@ -96,7 +96,8 @@ impl Grant {
         written.map_err(|error| Failure::io("writing the grant", &error))?;
         note!("grants {}", told(&granted));
         granted.unsigned.iter().for_each(|notice| note!("{notice}"));
-        let exit = missing_keys::tell(granted.read.withheld, "not granted", granted.read.undecided, None);
+        let why = WithoutKeys::of(granted.read.log_is_older);
+        let exit = missing_keys::tell(granted.read.withheld, "not granted", granted.read.undecided, why);
         if self.json {
             let told = print_json(&GrantedJson::new(&granted, &self.output));
             told.map_err(|failure| failure.but_done("the grant is written"))?;

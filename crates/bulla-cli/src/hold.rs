@@ -15,7 +15,9 @@ use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::keys::signing::SigningKey;
 use bulla::order::order_digest;
-use bulla::{AskedSubject, AskedSubjects, Hold as Held, HoldOrder, Log, LogId, Reader, ReleaseOrder};
+use bulla::{
+    AskedSubject, AskedSubjects, Hold as Held, HoldOrder, HoldUnderWay, Log, LogId, Reader, ReleaseOrder,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -202,7 +204,7 @@ impl Hold {
             held.holds.retain(|hold| asked.subjects.iter().any(|it| it.number == Some(hold.number)));
         }
         let differences = held.differences.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let under_way = held.under_way.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let under_way = held.under_way.iter().map(|it| told_under_way(it, held.ahead)).collect::<Vec<_>>();
         match self.json {
             true => {
                 let mut listed = serde_json::json!({
@@ -228,7 +230,10 @@ impl Hold {
         tell_unknown_events(&held.lost);
         let keys_lost = asked.is_some_and(|asked| asked.keys_lost);
         if keys_lost {
-            note!("{KEYS_LOST}");
+            note!(
+                "{KEYS_LOST}. {}",
+                if held.ahead { BRING_THE_LOG } else { "Restore the vault from a backup" }
+            );
         }
         Ok(if differences.is_empty() && !keys_lost { Exit::Done } else { Exit::Violation })
     }
@@ -260,8 +265,27 @@ impl From<&Held> for HoldJson {
     }
 }
 
+/// What the file of holds has and the log does not tell of; `ahead` says that the key directory knows of more frames than the log has.
+fn told_under_way(under_way: &HoldUnderWay, ahead: bool) -> String {
+    let what = match under_way {
+        HoldUnderWay::Hold { number, by } if ahead => format!("{by} holds data subject {number}"),
+        HoldUnderWay::Release { number, by } if ahead => {
+            format!("{by} releases data subject {number}, who is held as far as the log tells")
+        }
+        it => return it.to_string(),
+    };
+    format!(
+        "{what}, and the log does not tell of that: the file of holds is ahead of it. Either that is under way, or the log is older than \
+         its keys, or has lost its end: `bulla verify` tells which"
+    )
+}
+
 const KEYS_LOST: &str = "keys are lost that the log does not say were erased: a hold on a number without a key may be on any of \
-                         these data subjects. Restore the vault from a backup";
+                         these data subjects";
+
+/// What there is to do about that where the key directory knows of more frames than the log has.
+const BRING_THE_LOG: &str = "The log is older than its keys, or has lost its end, which may tell that they were erased: bring back the log \
+                             that belongs to the vault";
 
 /// A data subject that was asked for, for a program; in words where nobody has the name.
 fn asked_json(asked: &AskedSubject) -> serde_json::Value {

@@ -404,8 +404,12 @@ impl Facts {
         lines.extend(self.paths.iter().map(|path| ("path", path.to_text())));
         lines.extend(self.lost_with_path.iter().map(|lost| ("lost", lost.to_text())));
         lines.extend(self.out_of_reach.iter().map(|[first, last]| {
+            let (frames, them) = match first == last {
+                true => (format!("frame {first} was"), "it"),
+                false => (format!("frames {first} to {last} were"), "them"),
+            };
             let told =
-                format!("frames {first} to {last} were signed, and no checkpoint that is there covers them: run `bulla verify`");
+                format!("{frames} signed, and no checkpoint that is there covers {them}: run `bulla verify`");
             ("NOT HERE", told)
         }));
         lines.extend(self.dropping.iter().map(|dropping| {

@@ -7,7 +7,7 @@ use crate::filter::{self, Filter};
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::log_paths::{Also, LogPaths, error_in};
-use crate::missing_keys;
+use crate::missing_keys::{self, WithoutKeys};
 use crate::output::print_json;
 use crate::whose::{Trusted, Whose};
 use bulla::proof::ProofFile;
@@ -148,7 +148,8 @@ impl Prove {
             Proves::Entries(proven) => {
                 let Proven { read, unsigned, .. } = &**proven;
                 unsigned.iter().for_each(|notice| note!("{notice}"));
-                missing_keys::tell(read.withheld, "proven without personal fields", read.undecided, None)
+                let why = WithoutKeys::of(read.log_is_older);
+                missing_keys::tell(read.withheld, "proven without personal fields", read.undecided, why)
             }
             Proves::Event { .. } | Proves::Consistency => Exit::Done,
         };

@@ -7,7 +7,7 @@ use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::interrupt::Interrupt;
 use crate::log_paths::{Also, LogPaths};
-use crate::missing_keys::{self, WITHOUT};
+use crate::missing_keys::{self, WITHOUT, WithoutKeys};
 use crate::nothing_found;
 use crate::whose::{Trusted, Whose};
 use bulla::text::jsonl;
@@ -99,7 +99,8 @@ impl Tail {
             // Of what was shown it is told whatever this look failed with.
             let undecided = polled.as_ref().map_or(0, |polled| polled.undecided);
             withheld.key_lost += polled.as_ref().map_or(0, |polled| polled.key_lost);
-            if missing_keys::tell(withheld, WITHOUT, undecided, None) != Exit::Done {
+            let why = WithoutKeys::of(polled.as_ref().is_ok_and(|polled| polled.log_is_older));
+            if missing_keys::tell(withheld, WITHOUT, undecided, why) != Exit::Done {
                 done = Exit::Violation;
             }
             let polled = match polled {

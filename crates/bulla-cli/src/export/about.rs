@@ -25,6 +25,7 @@ pub(super) fn of(log: &dyn Store, query: &Query, exported: &Exported) -> Vec<(&'
         // What was salvaged is under no root.
         None => {
             about.push(("bulla.left_out", exported.left_out.to_string()));
+            about.push(("bulla.left_out_unknown", exported.left_out_unknown.to_string()));
             about.push(("bulla.no_key", outcome::unopened(exported).to_string()));
         }
     }

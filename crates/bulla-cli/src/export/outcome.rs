@@ -1,7 +1,7 @@
 //! What an export says of itself in the end: what it found, what it left out and why, and the exit code for that.
 
 use crate::exit::Exit;
-use crate::missing_keys::{self, WITHOUT};
+use crate::missing_keys::{self, WITHOUT, WithoutKeys};
 use crate::nothing_found::SubjectJson;
 use crate::path_states::MissingPathJson;
 use bulla::text::spelling::counted;
@@ -17,7 +17,11 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
     for unopened in &exported.unopened {
         note!("{}", no_key(unopened));
     }
-    let whole = missing_keys::tell(exported.withheld, WITHOUT, exported.undecided, exported.unread_events);
+    let why = match exported.unread_events {
+        Some(unread) => WithoutKeys::Untold(unread),
+        None => WithoutKeys::of(exported.log_is_older),
+    };
+    let whole = missing_keys::tell(exported.withheld, WITHOUT, exported.undecided, why);
     let damaged = exported.left_out > 0
         || exported.findings.iter().any(|finding| finding.severity == Severity::Violation);
     if let Some(query) = salvaged {
@@ -39,6 +43,8 @@ pub(super) struct ExportedJson<'a> {
     withheld: BTreeMap<&'static str, u64>,
     undecided: u64,
     left_out: u64,
+    /// Whether more were left out, and nobody can tell how many.
+    left_out_unknown: bool,
     no_key: u64,
     /// Of a salvage: whether a signature vouches for what was written.
     signed: bool,
@@ -63,6 +69,7 @@ impl<'a> From<&'a Exported> for ExportedJson<'a> {
             withheld: missing_keys::by_why(exported.withheld),
             undecided: exported.undecided,
             left_out: exported.left_out,
+            left_out_unknown: exported.left_out_unknown,
             no_key: unopened(exported),
             signed: exported.signed,
             blocks_read: read.map(|read| read.blocks_read),
@@ -111,7 +118,12 @@ fn left_out(exported: &Exported, damaged: bool, query: &Query) -> String {
     ];
     let left_out = left_out.into_iter().filter(|(count, _)| *count > 0);
     let left_out = left_out.map(|(count, why)| format!("{}, {why}", entries(count, query)));
-    let left_out = left_out.collect::<Vec<_>>().join("; ");
+    let mut left_out = left_out.collect::<Vec<_>>();
+    if exported.left_out_unknown {
+        let how_many = if left_out.is_empty() { "how many entries" } else { "and how many more" };
+        left_out.push(format!("{how_many} is not known: frames are missing whose entries nobody can count"));
+    }
+    let left_out = left_out.join("; ");
     match (damaged, left_out.is_empty()) {
         (false, true) => "nothing; no damage was found, seals were not looked at".to_owned(),
         (false, false) => format!("{left_out}; no damage was found, seals were not looked at"),

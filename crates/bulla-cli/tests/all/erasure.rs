@@ -339,3 +339,35 @@ fn where_an_erasure_may_stand_in_a_damaged_event_nobody_is_given_out_whom_an_old
     let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
     assert_eq!((key_lost(&report), &report["erased"]), (None, &Value::Null));
 }
+
+/// The erasure is in the part of the log that is not there: an older vault would bring back whoever was erased.
+#[test]
+fn a_log_that_is_older_than_its_vault_is_to_be_brought_back_and_not_the_vault() {
+    let place = Place::new();
+    place.append(&[], &lines(0..20)).exits(exit::DONE);
+    let older = place.path("older");
+    copy(&place.audit(), &older);
+    place.run("erase", &["--subject", "s7", "--yes"]).exits(exit::DONE);
+    fs::rename(place.audit(), place.path("newer")).unwrap();
+    fs::rename(&older, place.audit()).unwrap();
+    let file = place.path("made").into_os_string().into_string().unwrap();
+    let recipient = place.info("recipients")[0].as_str().unwrap().to_owned();
+    for (command, more) in [
+        ("export", &[][..]),
+        ("export", &["--subject", "s7"]),
+        ("export", &["--salvage"]),
+        ("export", &["--entry", "7"]),
+        ("prove", &["--subject", "s7", "-o", &file]),
+        ("prove", &["--entry", "7", "--with-others", "-o", &file]),
+        ("grant", &["--subject", "s7", "--recipient", &recipient, "-o", &file]),
+        ("grant", &["--entry", "7", "--recipient", &recipient, "-o", &file]),
+        ("tail", &["--subject", "s7", "--entries", "0..19"]),
+    ] {
+        let ran = place.run(command, more).exits(exit::VIOLATION);
+        drop(fs::remove_file(&file));
+        let said = "the vault has followed more frames than the log has";
+        assert!(ran.err.contains(said), "{command} {more:?}: {ran:?}");
+        assert!(ran.err.contains("Bring back the log"), "{command} {more:?}: {ran:?}");
+        assert!(!ran.err.contains("Restore the vault"), "{command} {more:?}: {ran:?}");
+    }
+}

@@ -75,6 +75,37 @@ fn where_it_cannot_be_told_whose_a_hold_is_nobody_is_said_to_be_free() {
     off.run("hold", &["list"]).exits(exit::DONE);
 }
 
+/// The log told of it, in a part that is not there: whoever looks is not told that somebody is at it.
+#[test]
+fn a_hold_that_an_older_log_does_not_tell_of_is_not_just_said_to_be_under_way() {
+    let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let older = place.path("older");
+    crate::support::copy(&place.audit(), &older);
+    let add = ["add", "--subject", "s7", "--by", "legal", "--reason", "case 4711"];
+    place.run("hold", &add).exits(exit::DONE);
+    place.run("erase", &["--subject", "s3", "--yes"]).exits(exit::DONE);
+    let newer = place.path("newer");
+    fs::rename(place.audit(), &newer).unwrap();
+    fs::rename(&older, place.audit()).unwrap();
+    let list = || place.run("hold", &["list", "--subject", "s7", "--subject", "s3", "--json"]);
+    let listed = list().exits(exit::VIOLATION);
+    let said = listed.json()["under_way"][0].as_str().unwrap().to_owned();
+    assert!(said.starts_with("legal holds data subject "), "{said}");
+    assert!(
+        said.contains("the file of holds is ahead of it. Either that is under way, or the log is older"),
+        "{said}"
+    );
+    assert!(listed.err.contains(&said) && !listed.err.contains("yet to tell of it"), "{listed:?}");
+    // The key of s3 is not lost: its erasure is what is missing.
+    assert!(listed.err.contains("bring back the log"), "{listed:?}");
+    assert!(!listed.err.contains("Restore the vault"), "{listed:?}");
+    fs::rename(place.audit(), &older).unwrap();
+    fs::rename(&newer, place.audit()).unwrap();
+    let listed = place.run("hold", &["list", "--json"]).exits(exit::DONE).json();
+    assert_eq!(listed["under_way"], json!([]), "{listed}");
+}
+
 #[test]
 fn who_orders_a_hold_and_its_release_need_not_be_on_the_host() {
     let place = Place::new();

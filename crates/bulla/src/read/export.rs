@@ -51,10 +51,15 @@ pub struct Exported {
     pub undecided: u64,
     /// Where nothing was found: what can be said of the data subjects that were asked for by name.
     pub subjects: Vec<AskedSubject>,
+    /// Where keys are missing: whether those that were given followed more of the log than is there, as [`ReadReport::log_is_older`].
+    pub log_is_older: bool,
     /// Entries that a salvage left out because of damage. Of a query, those that could have met it as far as the public
     /// numbers and times tell: at most so many would have. Those of missing frames count as far as the tree tells how
-    /// many they were.
+    /// many they were: see [`Exported::left_out_unknown`].
     pub left_out: u64,
+    /// Whether a salvage left out more than that, as far as anybody can tell: frames are missing of which nothing that is there tells how
+    /// many entries that were asked for they had, such as those behind the end of what is there.
+    pub left_out_unknown: bool,
     /// Entries that a salvage left out for lack of a key, counted alike: they are there, for somebody else to read.
     pub unopened: Vec<Unopened>,
     /// Of a salvage the frames that are events, or may be, and cannot be read. Where there are any it cannot be told who else was
@@ -247,7 +252,9 @@ impl Exported {
             withheld: read.withheld,
             undecided: read.undecided,
             subjects: Vec::new(),
+            log_is_older: read.log_is_older,
             left_out: 0,
+            left_out_unknown: false,
             unopened: Vec::new(),
             unread_events: None,
             findings,

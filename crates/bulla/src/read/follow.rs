@@ -102,6 +102,8 @@ pub struct Follow<'a> {
     named: Named,
     /// Of this look: what a checkpoint covers.
     settled: Unsettled,
+    /// Whether the keys followed more of the log than was there at first, and some are missing.
+    log_is_older: bool,
     memory: Memory,
 }
 
@@ -166,6 +168,9 @@ pub struct Polled {
     /// Entries that were given out as pending without their personal fields, since their keys are lost, and that a checkpoint
     /// covers since.
     pub key_lost: u64,
+    /// Where keys are missing: whether those that were given followed more of the log than was there when it began to be followed, as
+    /// [`ReadReport::log_is_older`](crate::ReadReport::log_is_older).
+    pub log_is_older: bool,
     /// Whether everything that is asked for was given out and is covered by a checkpoint, and nothing more is to come:
     /// see [`Follow`].
     pub ended: bool,
@@ -223,6 +228,7 @@ impl Reader {
             keyless,
             named,
             settled: Unsettled::default(),
+            log_is_older: false,
             memory: Memory::default(),
         })
     }
@@ -267,7 +273,9 @@ impl Follow<'_> {
         if let Some(reading) = self.history.take()
             && let Some(query) = up_to(&self.query, self.tip.entry)
         {
-            self.settled.undecided += give_out(&reading, &query, &mut each)?.undecided;
+            let ReadReport { undecided, log_is_older, .. } = give_out(&reading, &query, &mut each)?;
+            self.settled.undecided += undecided;
+            self.log_is_older |= log_is_older;
         }
         let Given { store, trust, .. } = &self.reader.given;
         let TreeHead { size, root } = believed_head(&**store, &self.reader.config, trust)?;
@@ -315,7 +323,8 @@ impl Follow<'_> {
         let last_covered = self.query.last_entry.is_some_and(|last| covered > last);
         let ended = last_covered || over && self.is_settled()?;
         let Unsettled { undecided, key_lost } = self.settled;
-        Ok(Polled { covered, lost_from, doubted_from, undecided, key_lost, ended })
+        let log_is_older = self.log_is_older;
+        Ok(Polled { covered, lost_from, doubted_from, undecided, key_lost, log_is_older, ended })
     }
 
     /// Whether the query's time has been over for long enough.

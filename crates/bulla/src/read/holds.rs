@@ -3,6 +3,7 @@
 use crate::erase::holds::Holds;
 use crate::erase::told_holds::ToldHolds;
 use crate::erase::{Hold, HoldDifference, HoldUnderWay};
+use crate::keys::seal_state::SealState;
 use crate::scan::events::{hold_order, told_holds};
 use crate::scan::lost::LostFrames;
 use crate::scan::manifest::Manifest;
@@ -22,6 +23,9 @@ pub struct HeldSubjects {
     pub differences: Vec<HoldDifference>,
     /// What was begun and is not finished, which is no difference.
     pub under_way: Vec<HoldUnderWay>,
+    /// Whether the key directory knows of more frames than the log has: what is under way by the file may be what the log told in those,
+    /// and the log is older than its keys then, or has lost its end.
+    pub ahead: bool,
     /// The frames that were lost with a path: what they told of holds is not known, and whoever is held by one of them in the file stays
     /// so.
     pub lost: LostFrames,
@@ -59,11 +63,16 @@ pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Held
         let before = std::mem::replace(&mut file, Holds::load(&keys)?);
         if before == file {
             let config = &manifest.snapshot.config;
+            // Whoever may not read the seal state goes by what the file has followed.
+            let state = SealState::load(&keys).ok().filter(|state| state.log == config.id);
+            let known = state.map_or(0, |state| state.chain.next_frame()).max(file.told());
+            // A writer is ahead of its checkpoint for a moment.
+            let ahead = known > manifest.size() && manifest.snapshot.is_quiet()?;
             file.check(&keys, config, None)?;
             let (differences, under_way) = file.compare(&told, |frame| hold_order(&manifest, frame))?;
             file.check(&keys, config, Some(&told))?;
             let lost = manifest.lost()?.clone();
-            return Ok(HeldSubjects { holds: file.into_list(), differences, under_way, lost, told });
+            return Ok(HeldSubjects { holds: file.into_list(), differences, under_way, ahead, lost, told });
         }
     }
     Err(Error::unavailable("holds change all the time: try again"))

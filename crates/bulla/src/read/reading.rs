@@ -73,6 +73,11 @@ struct Counted {
 const KEYS_LOST: &str = "keys are lost that the log does not say were erased. Restore the vault from a backup; of a log that has lost \
                          events, or was gone on with by `restore --older-log`, these may have told of an erasure";
 
+/// The same where the keys that were given followed more of the log than is there.
+const LOG_OLDER: &str = "their keys are not there, and the vault has followed more frames than the log has: the log is an older copy, or has \
+                         lost its end, which may tell that they were erased. Bring back the log that belongs to the vault, and not an \
+                         older vault, which may have the keys of whoever was erased since";
+
 /// What a query read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -84,6 +89,9 @@ pub struct ReadReport {
     /// Entries of which nobody can tell whether they met the query. It asks for something personal, and keys of theirs are
     /// lost: missing, though the log tells of no erasure. As far as their other fields tell, they met it.
     pub undecided: u64,
+    /// Where keys are missing: whether those that were given followed more of the log than is there. Then the log is an older copy, or has
+    /// lost its end, which may tell of erasures, and the log is to be brought back, not an older vault.
+    pub log_is_older: bool,
     /// Blocks that were read for it.
     pub blocks_read: u64,
     /// Blocks that the checkpoint covers.
@@ -107,7 +115,8 @@ impl ReadReport {
         match without + undecided {
             0 => Ok(()),
             _ => Err(Error::tampered(format!(
-                "{without} entries came without personal fields, and {undecided} more may match and cannot be opened: {KEYS_LOST}"
+                "{without} entries came without personal fields, and {undecided} more may match and cannot be opened: {}",
+                self.why_without_keys()
             ))),
         }
     }
@@ -125,8 +134,13 @@ impl ReadReport {
             (lost, _) => (lost, "may"),
         };
         Error::tampered(format!(
-            "{nothing}; but {lost} of its entries {meet}, and cannot be opened: {KEYS_LOST}"
+            "{nothing}; but {lost} of its entries {meet}, and cannot be opened: {}",
+            self.why_without_keys()
         ))
+    }
+
+    fn why_without_keys(&self) -> &'static str {
+        if self.log_is_older { LOG_OLDER } else { KEYS_LOST }
     }
 }
 
@@ -156,6 +170,15 @@ impl<'a> Reading<'a> {
     /// As [`own_keys::of`].
     pub(crate) fn group_keys(&self) -> Result<Option<Arc<dyn GroupKeys>>> {
         self.given.group_keys.clone().map(|keys| own_keys::of(keys, &self.manifest)).transpose()
+    }
+
+    /// Whether the keys that were given followed more of the log than is there, so that nothing of that is believed.
+    fn is_older_than_keys(&self) -> Result<bool> {
+        let Some(given) = &self.given.group_keys else { return Ok(false) };
+        // A vault may follow more meanwhile: what is looked up later is no less.
+        let given = given.erased_up_to()?.frames;
+        let own = self.group_keys()?.map(|keys| keys.erased_up_to()).transpose()?;
+        Ok(own.is_some_and(|own| own.frames < given))
     }
 
     /// Whose keys were destroyed: at first as far as the keys at hand do not follow it.
@@ -219,6 +242,7 @@ impl<'a> Reading<'a> {
             entries: 0,
             withheld,
             undecided: 0,
+            log_is_older: false,
             blocks_read: 0,
             blocks: 0,
             bytes_read: 0,
@@ -253,6 +277,7 @@ impl<'a> Reading<'a> {
             Ok(())
         })?;
         (report.entries, report.withheld, report.undecided) = (entries, withheld, undecided);
+        report.log_is_older = withheld.key_lost + undecided > 0 && self.is_older_than_keys()?;
         if overflown.into_inner() {
             self.read_again(&asked, &counted, &render, write)?;
         } else {

@@ -111,6 +111,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) asked: Query,
     /// Entries of frames that are not there: as many as can be meant by what is asked.
     pub(crate) lost_entries: u64,
+    /// Whether other frames are not there of which nobody can tell how many such entries they had.
+    uncounted: bool,
     pub(crate) findings: Findings,
 }
 
@@ -247,6 +249,7 @@ impl<'a> Scan<'a> {
             foreign_epochs: 0,
             asked: Query::default(),
             lost_entries: 0,
+            uncounted: false,
             findings: Findings::default(),
         })
     }
@@ -327,6 +330,7 @@ impl<'a> Scan<'a> {
             self.pass_malformed(gone)?;
             self.lose_events(frame);
             self.keys.lose_epoch(frame);
+            self.leave_uncounted(self.next_entry);
             self.forget(1);
             return Ok(None);
         };
@@ -405,9 +409,12 @@ impl<'a> Scan<'a> {
     fn tell_lost(&mut self, next_entry: Option<u64>) {
         let Some(mut lost) = self.lost.take() else { return };
         let first = lost.entries.take().map(|(first, _)| first);
-        if let Some((first, next)) = first.zip(next_entry).filter(|(first, next)| first < next) {
-            lost = lost.entries(first, next - first);
-            self.count_lost(first, next - first);
+        match first.zip(next_entry) {
+            Some((first, next)) if first <= next => {
+                lost = lost.entries(first, next - first);
+                self.count_lost(first, next - first);
+            }
+            _ => self.leave_uncounted(first),
         }
         self.add(lost);
     }

@@ -493,11 +493,17 @@ impl<'a> Frames<'a> {
 
     /// That a segment of `length` bytes has not got a frame, nor those after it.
     fn missing(&self, placed: &Placed, length: u64) -> Result<Error> {
-        let mut frames = Frames::new(self.manifest)?;
+        let (mut frames, gone) = (Frames::new(self.manifest)?, self.manifest.missing()?);
+        if !gone.contains(placed.commitment.frame)
+            && let Some(name) = placed.segment
+        {
+            return self.misnamed(name, &gone);
+        }
         let mut findings = Findings::default();
         let elsewhere = not_there(&*self.manifest.snapshot.store);
         while let Some(other) = frames.next()? {
-            if other.segment == placed.segment && other.end() > length {
+            let is_gone = gone.contains(other.commitment.frame);
+            if other.segment == placed.segment && other.end() > length && is_gone {
                 let place = placed.segment.map(|name| (name, other.offset.min(length)));
                 findings.add(Finding::missing(place, &other.commitment).unless_elsewhere(&elsewhere));
             }
@@ -506,6 +512,42 @@ impl<'a> Frames<'a> {
         let finding =
             first.unwrap_or_else(|| Finding::missing(None, &placed.commitment).unless_elsewhere(&elsewhere));
         Ok(Error::tampered(format!("{finding}; `bulla verify` tells all")))
+    }
+
+    /// That a segment should have frames, by its name, that lie in another one; those that are `gone` lie in none.
+    fn misnamed(&self, name: SegmentName, gone: &LostFrames) -> Result<Error> {
+        let store = &*self.manifest.snapshot.store;
+        let (mut frames, open) = (Frames::new(self.manifest)?, Cursor::open(store, name)?);
+        let head_at = |offset| Ok::<_, Error>(open.peek_at(offset)?.and_then(std::result::Result::ok));
+        let begins_with = head_at(0)?.map(|head| head.commitment);
+        let is_of_log =
+            |begins: &Commitment| self.manifest.commitment(begins.frame).is_ok_and(|own| own == *begins);
+        let mut is_segment = begins_with.as_ref().is_some_and(is_of_log);
+        let mut elsewhere = None::<(u64, u64)>;
+        while let Some(Placed { commitment, segment, offset }) = frames.next()? {
+            let frame = commitment.frame;
+            if segment != Some(name) || gone.contains(frame) {
+                continue;
+            }
+            match head_at(offset)?.is_some_and(|head| head.commitment == commitment) {
+                true => is_segment = true,
+                false => elsewhere = Some((elsewhere.map_or(frame, |(first, _)| first), frame)),
+            }
+        }
+        let lie = match elsewhere {
+            Some((first, last)) if first < last => format!("frames {first} to {last} lie"),
+            Some((frame, _)) => format!("frame {frame} lies"),
+            None => "its frames lie".to_owned(),
+        };
+        let file = store.describe(&name.path());
+        let message = match is_segment {
+            true => format!("{lie} in another segment than {file}, which should have them by its name"),
+            false => format!(
+                "{file} is no segment of the log: what it begins with is no frame of it, and {lie} in another segment, and would have \
+                 to lie in that one by its name. Move it away from the log's paths"
+            ),
+        };
+        Ok(Error::tampered(format!("{message}; `bulla verify` tells all")))
     }
 
     /// What the log's key signs is believed, but not beyond what makes sense.

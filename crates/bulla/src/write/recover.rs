@@ -659,9 +659,11 @@ impl Scan<'_> {
 
     fn missing(&self, name: SegmentName) -> Error {
         Error::tampered(format!(
-            "frames {} to {} are missing or damaged before {}{}; run `bulla verify`",
-            self.next,
-            name.first.saturating_sub(1),
+            "{} missing or damaged before {}{}; run `bulla verify`",
+            match (self.next, name.first.saturating_sub(1)) {
+                (first, last) if first == last => format!("frame {first} is"),
+                (first, last) => format!("frames {first} to {last} are"),
+            },
             self.store.describe(&name.path()),
             self.elsewhere()
         ))

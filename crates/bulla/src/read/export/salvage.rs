@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - nothing is written but what verified in a first pass, and a log that changed since then is refused;
-//! - an entry that was asked for is written, or counted: as damaged, or as somebody else's to read. What a commitment
-//!   rules out counts as not asked for only where a signature vouches for the commitment, and its block does not say otherwise.
+//! - an entry that was asked for is written, or counted: as damaged, or as somebody else's to read; where nobody can count those of frames
+//!   that are missing, that is said. What a commitment rules out counts as not asked for only where a signature vouches for the commitment, and its block does not say otherwise.
 
 use super::{Export, Exported, Unopened};
 use crate::format::frame;
@@ -39,7 +39,9 @@ impl Export {
             withheld: RedactedEntries::default(),
             undecided: 0,
             subjects: Vec::new(),
+            log_is_older: false,
             left_out: 0,
+            left_out_unknown: false,
             unopened: Vec::new(),
             unread_events: None,
             findings: report.findings,
@@ -65,6 +67,11 @@ impl Export {
         let keys = keys.map(|keys| own_keys::in_ruins(keys, &examined.snapshot)).transpose()?;
         let keys = keys.as_deref();
         let followed = |keys: &dyn GroupKeys| own_keys::followed(keys, examined.snapshot.checkpoint.size);
+        if let (Some(given), Some(keys)) = (&given.group_keys, keys) {
+            let known = given.erased_up_to()?.frames;
+            exported.log_is_older =
+                known > examined.snapshot.checkpoint.size && keys.erased_up_to()?.frames < known;
+        }
         let mut erased = examined.erased.clone();
         let mut erasures = Erasures::of_ruins(erased.clone(), keys.map_or(Ok(Some(0)), followed)?);
         if let Some(frames) = examined.out_of_reach {
@@ -125,6 +132,7 @@ impl Export {
         if known.next().is_some() {
             return Err(changed(": frames are gone"));
         }
+        exported.left_out_unknown = scan.lacks_uncounted(examined.out_of_reach.is_some());
         exported.left_out += scan.lost_entries;
         exported.findings.retain(|finding| !is_told_as_unopened(finding, &foreign));
         exported.tell_of_a_writer(&examined.snapshot)?;
@@ -134,7 +142,9 @@ impl Export {
                 keys,
                 erasure: examined.snapshot.config.erasure,
                 size: examined.snapshot.checkpoint.size,
-                whole: exported.signed && exported.left_out == 0 && exported.unopened.is_empty(),
+                whole: exported.signed
+                    && (exported.left_out, exported.left_out_unknown) == (0, false)
+                    && exported.unopened.is_empty(),
                 unsigned: exported.unsigned(),
                 unread: exported.unread_events.is_some(),
                 withheld: erasures.withholds(),

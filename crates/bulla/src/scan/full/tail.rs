@@ -94,6 +94,22 @@ impl Scan<'_> {
         self.add(finding);
     }
 
+    /// Whether frames are missing of which nobody can tell how many of the entries that are asked for they had, of a scan that has gone
+    /// through all frames. `beyond` says that frames are which come behind these.
+    pub(crate) fn lacks_uncounted(&mut self, beyond: bool) -> bool {
+        self.tell_lost(None);
+        if beyond {
+            self.leave_uncounted(self.next_entry);
+        }
+        self.uncounted
+    }
+
+    /// Passes frames that may have had any number of entries from this one on; nothing where it is not known, either, which one that is.
+    pub(super) fn leave_uncounted(&mut self, first: Option<u64>) {
+        let last = self.asked.last_entry;
+        self.uncounted |= first.zip(last).is_none_or(|(first, last)| first <= last);
+    }
+
     /// What the log is found to be that a pin is of: see [`Scan::expect_pin`]. Nothing where that cannot be told of a log that is
     /// damaged, of which more is told.
     pub(crate) fn root_of_pin(&self, pin: usize) -> Option<AtPin> {
