@@ -138,7 +138,7 @@ impl Restore {
     pub fn look(&self) -> Result<Outlook> {
         let keys: Arc<dyn Store> = Arc::new(FileSystem::new(&self.keys));
         let log = Arc::new(FileSystem::new(&self.directory));
-        let log = paths::join_paths(log, Some(&keys), &[], &self.environment)?;
+        let log = paths::join_to_write(log, Some(&keys), &[], &self.environment)?;
         Ok(self.begin(&(log, keys))?.looked.outlook)
     }
 
@@ -159,7 +159,7 @@ impl Restore {
     /// # Errors
     /// As [`Restore::run`].
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
-        let log = paths::join_paths(log, Some(&keys), &[], &self.environment)?;
+        let log = paths::join_to_write(log, Some(&keys), &[], &self.environment)?;
         let stores = (log.clone(), keys.clone());
         let Begun { config, directories, state, unknown, reader, replicas, looked } = self.begin(&stores)?;
         let Looked { outlook, mut numbers, mut erased, is_cut } = looked;
