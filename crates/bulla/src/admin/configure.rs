@@ -304,7 +304,7 @@ impl Configure {
         environment: &Environment,
     ) -> Result<Configured> {
         let directory = log.clone();
-        let log = log_paths::join_paths(log, Some(&keys), &[], environment)?;
+        let log = log_paths::join_to_write(log, Some(&keys), &[], environment)?;
         config::load_of_log(&*log)?;
         bulla_store::require_own(&*log)?;
         bulla_store::require_own(&*keys)?;

@@ -140,7 +140,7 @@ impl Restore {
     pub fn look(&self) -> Result<Outlook> {
         let keys: Arc<dyn Store> = Arc::new(FileSystem::new(&self.keys));
         let log = Arc::new(FileSystem::new(&self.directory));
-        let log = paths::join_paths(log, Some(&keys), &[], &self.environment)?;
+        let log = paths::join_to_write(log, Some(&keys), &[], &self.environment)?;
         Ok(self.begin(&(log, keys))?.looked.outlook)
     }
 
@@ -161,7 +161,7 @@ impl Restore {
     /// # Errors
     /// As [`Restore::run`].
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
-        let log = paths::join_paths(log, Some(&keys), &[], &self.environment)?;
+        let log = paths::join_to_write(log, Some(&keys), &[], &self.environment)?;
         let stores = (log.clone(), keys.clone());
         let Begun { config, directories, state, unknown, given_up, reader, replicas, looked } =
             self.begin(&stores)?;

@@ -7,7 +7,7 @@
 //! - the log's events count. Where the file says otherwise, because it was deleted, put back or edited, it is brought in
 //!   line with them, and what differed is told;
 //! - where frames of the log are gone for good, with a path that is lost, the file counts for what those told of it: whoever is held in
-//!   it by one of them stays held.
+//!   it by one of them stays held, and without the file nobody is erased, held or released.
 
 use super::hold_order::{HoldSalts, open};
 use super::refusals::{erasure_key, held};
@@ -173,14 +173,43 @@ pub(crate) struct Holds {
 const LIMIT: u64 = 64 << 20;
 
 impl Holds {
-    /// Reads them; none where there is no file. What the log is to be told of them is another matter: [`Holds::check`].
+    /// Reads them; none where there is no file, which is an answer only where no event is lost: [`Holds::missing`]. What the log is to be told
+    /// of them is another matter: [`Holds::check`].
+    ///
+    /// # Errors
+    /// As [`Holds::load_if_there`].
+    pub(crate) fn load(keys: &dyn Store) -> Result<Self> {
+        Holds::load_if_there(keys).map(Option::unwrap_or_default)
+    }
+
+    /// Reads them, where there is a file.
     ///
     /// # Errors
     /// `Unavailable` where the file cannot be read or is damaged: who is held is then unknown, and nobody is erased.
-    pub(crate) fn load(keys: &dyn Store) -> Result<Self> {
+    pub(crate) fn load_if_there(keys: &dyn Store) -> Result<Option<Self>> {
+        let text = files::read_if_there(keys, files::HOLDS, LIMIT)?;
+        let parsed = text.map(|text| json::objects(&text)).transpose();
+        parsed.map_err(|error| files::damaged(keys, files::HOLDS, error))
+    }
+
+    /// That there is no file, of a log that has lost events: those may have told of holds, which nothing else knows of.
+    pub(crate) fn missing(keys: &dyn Store) -> Error {
+        Error::unavailable(format!(
+            "{} is missing, and it alone says who is held by events that were lost with a path of the log: nobody is erased, held or \
+             released without it. Bring it from the newest backup of the key directory; where there is none, or nobody was ever held, a \
+             file with {{\"holds\":[]}} in its place says that nobody is held by what is lost: docs/operating.md, \"Several paths\"",
+            keys.describe(files::HOLDS)
+        ))
+    }
+
+    /// Makes the file, durably, of a log in which nobody was ever held, where there is none: once events are lost nothing is done without it.
+    ///
+    /// # Errors
+    /// `Unavailable` where it cannot be read or written.
+    pub(crate) fn begin(keys: &dyn Store) -> Result<()> {
         match files::read_if_there(keys, files::HOLDS, LIMIT)? {
-            None => Ok(Holds::default()),
-            Some(text) => json::objects(&text).map_err(|error| files::damaged(keys, files::HOLDS, error)),
+            None => Holds::default().save(keys),
+            Some(_) => Ok(()),
         }
     }
 

@@ -165,7 +165,7 @@ impl Log {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
-        let log = paths::join_paths(log, Some(&keys), &[], &environment)?;
+        let log = paths::join_to_write(log, Some(&keys), &[], &environment)?;
         load_of_log(&*log)?;
         let directories = Directories::lock(&*log, &*keys)?;
         Self::open_locked(directories, (log, keys), options, environment)

@@ -49,20 +49,24 @@ impl HeldSubjects {
 /// The holds of the log in `directory`, whose keys are in `keys`.
 ///
 /// # Errors
-/// `Unavailable` where a file cannot be read, or others hold and release all the time; `Tampered` where the file of holds, or
-/// what is read of the log, is damaged.
+/// `Unavailable` where a file cannot be read, where the file of holds is missing and events were lost with a path, or where others hold and
+/// release all the time; `Tampered` where the file of holds, or what is read of the log, is damaged.
 pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<HeldSubjects> {
     let log = open_log(directory, Some(keys.as_ref()), &[])?;
     let keys = FileSystem::new(keys.as_ref());
     keys.list("").map_err(|error| Error::io(format!("listing {}", keys.describe("")), error))?;
-    let mut file = Holds::load(&keys)?;
+    let mut file = Holds::load_if_there(&keys)?;
     // A writer may hold or release meanwhile. What it has begun is in the file.
     for _ in 0..100 {
         let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
         let told = told_holds(&manifest)?;
-        let before = std::mem::replace(&mut file, Holds::load(&keys)?);
+        let before = std::mem::replace(&mut file, Holds::load_if_there(&keys)?);
         if before == file {
-            let config = &manifest.snapshot.config;
+            let (config, lost) = (&manifest.snapshot.config, manifest.lost()?.clone());
+            if file.is_none() && !lost.events.is_empty() {
+                return Err(Holds::missing(&keys));
+            }
+            let mut file = file.unwrap_or_default();
             // Whoever may not read the seal state goes by what the file has followed.
             let state = SealState::load(&keys).ok().filter(|state| state.log == config.id);
             let known = state.map_or(0, |state| state.chain.next_frame()).max(file.told());
@@ -71,7 +75,6 @@ pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Held
             file.check(&keys, config, None)?;
             let (differences, under_way) = file.compare(&told, |frame| hold_order(&manifest, frame))?;
             file.check(&keys, config, Some(&told))?;
-            let lost = manifest.lost()?.clone();
             return Ok(HeldSubjects { holds: file.into_list(), differences, under_way, ahead, lost, told });
         }
     }

@@ -8,6 +8,7 @@ mod cosigned;
 mod crashes;
 mod directories;
 mod dropping;
+mod forgotten;
 mod given_up;
 mod lost;
 mod named_again;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 /// Has each command that answers from the log refuse it, in words that have `why` in them.
-fn nobody_is_answered(place: &Place, why: &str, what: &str) {
+pub(super) fn nobody_is_answered(place: &Place, why: &str, what: &str) {
     let proof = place.path("proof").into_os_string().into_string().unwrap();
     let mirror = place.path("mirror").into_os_string().into_string().unwrap();
     for (command, more) in [
@@ -35,14 +35,14 @@ fn nobody_is_answered(place: &Place, why: &str, what: &str) {
 }
 
 /// Has a salvage give out what is there, and say what is not, with `why`: no damage to mend by an older vault.
-fn salvage_says(place: &Place, why: &str, what: &str) {
+pub(super) fn salvage_says(place: &Place, why: &str, what: &str) {
     let ran = place.run("export", &["--salvage"]).exits(exit::VIOLATION);
     assert!(ran.err.contains(why), "{what}: {ran:?}");
     assert!(!ran.err.contains("no damage") && !ran.err.contains("Restore the vault"), "{what}: {ran:?}");
     assert!(ran.out.contains("\"entry\":0"), "{what}: {ran:?}");
 }
 
-fn overwrite(file: &Path, bytes: Option<&[u8]>) {
+pub(super) fn overwrite(file: &Path, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => fs::write(file, bytes).unwrap(),
         None => fs::remove_file(file).unwrap(),

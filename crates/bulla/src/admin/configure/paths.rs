@@ -7,8 +7,9 @@ use crate::format::config::LogConfig;
 use crate::format::files;
 use crate::format::path::{self, PathId};
 use crate::keys::paths::{self as known, Fate, KnownPath};
+use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
-use crate::scan::paths::{join_paths, open_path, signed_elsewhere};
+use crate::scan::paths::{join_to_write, open_path, signed_elsewhere};
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result, Store};
@@ -130,6 +131,11 @@ pub(super) fn make(
     if others.iter().any(|change| change.outcome == PathOutcome::Found) {
         Holds::compare_anew(keys)?;
     }
+    let is_first_loss = before.iter().all(|known| known.fate != Fate::Lost)
+        && others.iter().any(|change| change.outcome == PathOutcome::Lost);
+    if is_first_loss && config.erasure && is_nobody_ever_held(keys, config.id) {
+        Holds::begin(keys)?;
+    }
     if all != remembered {
         known::save(keys, &all)?;
     }
@@ -160,6 +166,11 @@ struct Made<'a> {
     is_new: bool,
 }
 
+/// Whether the seal state says that no event of a hold was ever signed; where it cannot be read, nobody can tell.
+fn is_nobody_ever_held(keys: &dyn Store, log: LogId) -> bool {
+    SealState::load(keys).is_ok_and(|sealed| sealed.log == log && sealed.holds == 0)
+}
+
 /// Says where the paths that are named now have less of the log than was signed: no writer goes on with that.
 pub(super) fn tell_what_is_elsewhere(
     (log, keys): (Arc<dyn Store>, &Arc<dyn Store>),
@@ -168,7 +179,7 @@ pub(super) fn tell_what_is_elsewhere(
 ) {
     // Whatever cannot be read is told by whoever opens the log.
     let Some(tell) = &environment.path_replaced else { return };
-    let Ok(log) = join_paths(log, Some(keys), &[], environment) else { return };
+    let Ok(log) = join_to_write(log, Some(keys), &[], environment) else { return };
     let Ok(note) = read_note(&*log) else { return };
     let signed = match note.map(|note| config.own_keys().open(&note)) {
         Some(Ok(checkpoint)) => checkpoint.size,

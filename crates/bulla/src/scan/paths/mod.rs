@@ -163,8 +163,9 @@ impl OnePath {
     }
 }
 
-/// The log's store, put together of its own directory and the paths that the key directory and `also` name; that of its directory
-/// alone where there are no others, and the key directory's settings can be read and it remembers none.
+/// The log's store for whoever reads it, put together of its own directory and the paths that the key directory and `also` name; that of
+/// its directory alone where there are no others, the key directory's settings can be read, and neither does it remember any nor has its seal
+/// state more frames than the log.
 ///
 /// # Errors
 /// `Unavailable` where the key directory's list of paths is damaged or cannot be read, and where one of `also` is not there, or is no path
@@ -175,6 +176,29 @@ pub fn join_paths(
     also: &[PathBuf],
     environment: &Environment,
 ) -> Result<Arc<dyn Store>> {
+    join(log, keys, also, (environment, true))
+}
+
+/// The same for whoever writes it or changes its keys, who compares it with the seal state anyway: of a log without other paths always its
+/// directory alone.
+///
+/// # Errors
+/// As [`join_paths`].
+pub(crate) fn join_to_write(
+    log: Arc<dyn Store>,
+    keys: Option<&Arc<dyn Store>>,
+    also: &[PathBuf],
+    environment: &Environment,
+) -> Result<Arc<dyn Store>> {
+    join(log, keys, also, (environment, false))
+}
+
+fn join(
+    log: Arc<dyn Store>,
+    keys: Option<&Arc<dyn Store>>,
+    also: &[PathBuf],
+    (environment, reads): (&Environment, bool),
+) -> Result<Arc<dyn Store>> {
     if log.paths().is_some() {
         return Ok(log);
     }
@@ -184,7 +208,8 @@ pub fn join_paths(
     let named = named.unwrap_or_default();
     let known = keys.map_or_else(|| Ok(Vec::new()), |keys| known::load(&**keys))?;
     let names_none = named.is_empty() && also.is_empty() && unread_settings.is_none();
-    if names_none && !knows_others(&*log, &known) {
+    let is_behind = || reads && keys.is_some_and(|keys| refusing::is_behind(&*log, &**keys));
+    if names_none && !knows_others(&*log, &known) && !is_behind() {
         return Ok(log);
     }
     let mut stores = vec![log.clone()];

@@ -2,11 +2,12 @@
 //!
 //! Invariant: nothing is said to be missing that could not be looked at, so that nobody lets go of a path that is well.
 
-use super::{LogPaths, OnePath, State, not_there};
+use super::{LogPaths, OnePath, State, configuration, not_there};
 use crate::format::path::NoPath;
 use crate::keys::files;
 use crate::keys::paths::KnownPath;
 use crate::keys::seal_state::SealState;
+use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree::TreeHead;
@@ -134,8 +135,14 @@ impl LogPaths {
     pub(super) fn require_in_reach(&self) -> Result<()> {
         let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach()? else { return Ok(()) };
         let which = match not_there(self) {
-            which if which.is_empty() => "a path of the log is an older copy of what lay there".to_owned(),
-            which => which,
+            which if !which.is_empty() => which,
+            _ if self.state().paths.len() > 1 => {
+                "a path of the log is an older copy of what lay there".to_owned()
+            }
+            _ => format!(
+                "{} is an older copy of the log, or another path of it is missing that nothing in the key directory names",
+                self.first.describe("")
+            ),
         };
         Err(Error::unavailable(format!(
             "the newest checkpoint on the paths of the log that are there covers {}, and the log's seal state {covered}: {which}. Nothing is \
@@ -167,6 +174,16 @@ impl LogPaths {
             tell(&format!("{place}, a path of the log that was left, is missing: {}", self.why_unnamed()));
         }
     }
+}
+
+/// Whether the checkpoint in a log's own directory covers fewer frames than the seal state in `keys`, which is of this log: a writer may be
+/// about to publish one, the directory an older copy, or the rest on a path that nothing names any more.
+pub(super) fn is_behind(log: &dyn Store, keys: &dyn Store) -> bool {
+    // It is written before any checkpoint over as many frames is.
+    let (Ok(sealed), Some((config, _))) = (SealState::load(keys), configuration(log)) else { return false };
+    let Ok(Some(note)) = read_note(log) else { return false };
+    let signed = config.own_keys().open(&note);
+    sealed.log == config.id && signed.is_ok_and(|signed| signed.size < sealed.chain.next_frame())
 }
 
 /// How many frames the seal state in `keys` speaks of, where no path that is there has the tree of those: the newest checkpoint that one has

@@ -28,6 +28,7 @@ use crate::scan::carried_out::CarriedOut;
 use crate::scan::erasures::Erased;
 use crate::scan::events::{each_event, hold_order, told_holds};
 use crate::scan::keyless::Keyless;
+use crate::scan::lost::are_lost;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use bulla_proof::hash::Hash;
@@ -401,18 +402,23 @@ impl Engine {
         self.try_holds(known)?
     }
 
-    /// The same; where the file is damaged, so that it says nothing, that is the inner error.
+    /// The same; where the file is damaged, or missing in a log that has lost events, so that it says nothing, that is the inner error.
     fn try_holds(&self, known: &mut Option<u64>) -> Result<Result<(Holds, Vec<HoldDifference>)>> {
         let (keys, config) = (&*self.keys, self.config());
-        let mut holds = match Holds::load(keys) {
-            Ok(holds) => holds,
+        let file = match Holds::load_if_there(keys) {
+            Ok(file) => file,
             Err(error) if error.io_error().is_some() => return Err(error),
             Err(damaged) => return Ok(Err(damaged)),
         };
-        if Some(holds.told()) == *known && holds.untold().is_none() {
+        let may_be_lost = file.is_none() && are_lost(&*self.log);
+        let mut holds = file.unwrap_or_default();
+        if Some(holds.told()) == *known && holds.untold().is_none() && !may_be_lost {
             return Ok(holds.check(keys, &config, None).map(|()| (holds, Vec::new())));
         }
         let manifest = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        if may_be_lost && !manifest.lost()?.events.is_empty() {
+            return Ok(Err(Holds::missing(keys)));
+        }
         let told = told_holds(&manifest)?;
         if let Err(damaged) = holds.check(keys, &config, None) {
             return Ok(Err(damaged));

@@ -1,0 +1,153 @@
+//! Files of the key directory that are gone beside a path that is lost: what they alone knew is asked for, and nothing is done, or told, as if it
+//! had never been.
+
+use super::world::World;
+use bulla::environment::Environment;
+use bulla::keys::signing::SigningKey;
+use bulla::{Entry, ErasureOrder, ErrorKind, HoldOrder, Log, LogId, Step};
+use bulla_testkit::fault::Fault;
+use std::time::SystemTime;
+
+const HOLDS: &str = "audit.keys/holds";
+
+#[test]
+fn a_list_of_paths_that_is_gone_does_not_make_a_part_the_log() {
+    for list in [None, Some("bulla paths v1\n")] {
+        let world = World::handed_on(&["/backup"]);
+        world.destroy("backup");
+        world.configure(&[]).unwrap();
+        match list {
+            None => assert!(world.machine.remove_file("audit.keys/paths")),
+            Some(list) => world.machine.overwrite("audit.keys/paths", list.as_bytes()),
+        }
+        for read in [world.exported(), world.events()] {
+            let error = read.expect_err("a part of the log was read");
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{list:?}: {error}");
+            assert!(error.to_string().contains("an older copy of the log"), "{list:?}: {error}");
+        }
+        assert!((0..4).all(|number| world.salvaged().contains(&number)), "{list:?}");
+        assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Tampered, "{list:?}");
+    }
+}
+
+/// The seal state is written before the checkpoint that it speaks of: who reads in between, or after a crash there, reads on.
+#[test]
+fn a_log_whose_checkpoint_is_about_to_be_published_is_read() {
+    let world = World::new(&[]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.commit_stepped(&log, 4).unwrap();
+    let files = || ["audit.keys/seal.state", "audit/checkpoint"].map(|name| world.machine.read(name));
+    let [sealed, signed] = files();
+    world.machine.fail_below("audit/checkpoint.tmp", Fault::WriteFails);
+    let _ = log.step(Step::Checkpoint);
+    let [sealed_now, signed_now] = files();
+    assert!(sealed_now != sealed && signed_now == signed);
+    world.exported().unwrap();
+    let world = world.killed();
+    world.exported().unwrap();
+    world.events().unwrap();
+    world.open().close().unwrap();
+    world.check(5);
+}
+
+/// What orders are given with.
+struct Office {
+    key: SigningKey,
+    log: LogId,
+}
+
+impl Office {
+    fn of(world: &World) -> Office {
+        let key = String::from_utf8(world.machine.read("audit.keys/erasure.key").unwrap()).unwrap();
+        Office { key: SigningKey::parse(&key).unwrap(), log: bulla::info_of(world.log()).unwrap().id }
+    }
+
+    fn hold(&self, log: &Log, subject: &str) -> bulla::Result<()> {
+        let because = ("legal", "case 4711");
+        let order = HoldOrder::give(&self.key, self.log, subject, because, &Environment::default()).unwrap();
+        log.hold(&order).map(drop)
+    }
+
+    fn erase(&self, log: &Log, subject: &str) -> bulla::Result<()> {
+        let order = ErasureOrder::give(&self.key, self.log, &[subject], None, &Environment::default());
+        log.erase(&order.unwrap()).map(drop)
+    }
+}
+
+/// A log whose second path is lost, on which `ada` was held, if `held`.
+fn lost_with_a_hold(held: bool) -> (World, Office) {
+    let world = World::with_erasure(&["/backup"], true);
+    let office = Office::of(&world);
+    let log = world.open_stepped().unwrap();
+    let mut producer = log.producer().unwrap();
+    for subject in ["ada", "bob", "cleo"] {
+        producer.append(&Entry::new("read", "1").subject(subject)).unwrap();
+    }
+    let _ = producer.flush().unwrap();
+    log.flush().unwrap();
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 0..4);
+    if held {
+        office.hold(&log, "ada").unwrap();
+    }
+    world.machine.heal();
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    log.close().unwrap();
+    world.machine.heal();
+    world.destroy("backup");
+    // An order of the second of the last lost event may have been carried out.
+    let second = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let before = second();
+    while second() == before {
+        std::thread::yield_now();
+    }
+    world.configure(&[]).unwrap();
+    assert!(!bulla::lost_frames_of(world.log()).unwrap().events.is_empty());
+    (world, office)
+}
+
+#[test]
+fn nobody_is_erased_or_held_where_the_file_is_gone_that_alone_knows_of_lost_holds() {
+    let (world, office) = lost_with_a_hold(true);
+    let kept = world.machine.read(HOLDS).unwrap();
+    assert!(world.machine.remove_file(HOLDS));
+    for _ in 0..2 {
+        // The log goes on, and nothing makes the file of what is left.
+        let log = world.open_stepped().unwrap();
+        let differences = log.hold_differences();
+        assert!(differences.iter().any(|found| found.to_string().contains("holds is missing")));
+        for refused in [office.erase(&log, "ada"), office.erase(&log, "bob"), office.hold(&log, "cleo")] {
+            let error = refused.expect_err("who is held is not known");
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            assert!(error.to_string().contains("audit.keys/holds is missing"), "{error}");
+        }
+        log.close().unwrap();
+        assert_eq!(world.machine.read(HOLDS), None);
+    }
+    world.machine.overwrite(HOLDS, &kept);
+    let log = world.open_stepped().unwrap();
+    let error = office.erase(&log, "ada").unwrap_err();
+    assert!(error.to_string().contains("is held by legal"), "{error}");
+    office.erase(&log, "bob").unwrap();
+    // It may go while the log is open.
+    assert!(world.machine.remove_file(HOLDS));
+    assert_eq!(office.erase(&log, "ada").unwrap_err().kind(), ErrorKind::Unavailable);
+    // Somebody says that nobody is held by what is lost.
+    world.machine.overwrite(HOLDS, b"{\"holds\":[]}\n");
+    office.erase(&log, "ada").unwrap();
+    office.hold(&log, "cleo").unwrap();
+    log.close().unwrap();
+}
+
+#[test]
+fn a_log_in_which_nobody_was_ever_held_is_asked_for_no_file_that_it_never_had() {
+    let (world, office) = lost_with_a_hold(false);
+    assert!(world.machine.read(HOLDS).is_some());
+    let log = world.open_stepped().unwrap();
+    assert!(log.hold_differences().is_empty());
+    office.erase(&log, "ada").unwrap();
+    office.hold(&log, "bob").unwrap();
+    log.close().unwrap();
+}
