@@ -493,16 +493,20 @@ impl<'a> Frames<'a> {
 
     /// That a segment of `length` bytes has not got a frame, nor those after it.
     fn missing(&self, placed: &Placed, length: u64) -> Result<Error> {
-        let (mut frames, gone) = (Frames::new(self.manifest)?, self.manifest.missing()?);
-        if !gone.contains(placed.commitment.frame)
-            && let Some(name) = placed.segment
+        // Where no path is lost none is blamed, and names tell enough.
+        let gone = match are_lost(&*self.manifest.snapshot.store) {
+            true => Some(self.manifest.missing()?),
+            false => None,
+        };
+        if let (Some(gone), Some(name)) = (&gone, placed.segment)
+            && !gone.contains(placed.commitment.frame)
         {
-            return self.misnamed(name, &gone);
+            return self.misnamed(name, gone);
         }
-        let mut findings = Findings::default();
+        let (mut frames, mut findings) = (Frames::new(self.manifest)?, Findings::default());
         let elsewhere = not_there(&*self.manifest.snapshot.store);
         while let Some(other) = frames.next()? {
-            let is_gone = gone.contains(other.commitment.frame);
+            let is_gone = gone.as_ref().is_none_or(|gone| gone.contains(other.commitment.frame));
             if other.segment == placed.segment && other.end() > length && is_gone {
                 let place = placed.segment.map(|name| (name, other.offset.min(length)));
                 findings.add(Finding::missing(place, &other.commitment).unless_elsewhere(&elsewhere));
@@ -543,8 +547,8 @@ impl<'a> Frames<'a> {
         let message = match is_segment {
             true => format!("{lie} in another segment than {file}, which should have them by its name"),
             false => format!(
-                "{file} is no segment of the log: what it begins with is no frame of it, and {lie} in another segment, and would have \
-                 to lie in that one by its name. Move it away from the log's paths"
+                "{file} is no segment of the log, or none any more: what it begins with is no frame of it, and {lie} in another segment, and \
+                 would have to lie in that one by its name. Move it away from the log's paths"
             ),
         };
         Ok(Error::tampered(format!("{message}; `bulla verify` tells all")))

@@ -69,12 +69,11 @@ impl Directories {
         if let Some(index) = self.replaced.get() {
             return Err(NotInPlace::Moved(*index));
         }
-        let [(log, _), (key_directory, keys)] = &self.locks;
-        let looked = [(log, self.is_log_in_place(paths)), (key_directory, keys.is_in_place())];
         let mut moved = Vec::new();
-        for (index, (name, is_in_place)) in looked.into_iter().enumerate() {
+        for (index, (name, lock)) in self.locks.iter().enumerate() {
             let failed = |error| Error::io(format!("looking whether {name} is where it was"), error);
-            if !is_in_place.map_err(failed).map_err(NotInPlace::Unknown)? {
+            let looked = if index == LOG { self.is_log_in_place(paths) } else { lock.is_in_place() };
+            if !looked.map_err(failed).map_err(NotInPlace::Unknown)? {
                 moved.push(index);
             }
         }

@@ -594,7 +594,9 @@ fn beside_a_writer_a_copy_of_another_history_gives_out_nobody_whom_it_erased() {
         drop(producer);
         writer.flush().unwrap();
     }
-    assert_eq!(given(fork.path(), &world.keys()).unwrap(), 0);
+    let error = given(fork.path(), &world.keys()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("is an older copy of the log"), "{error}");
     writer.close().unwrap();
 
     // A vault that followed more than the log has is believed nothing because somebody holds the log's lock.
