@@ -89,6 +89,10 @@ fn a_hold_that_an_older_log_does_not_tell_of_is_not_just_said_to_be_under_way() 
     fs::rename(place.audit(), &newer).unwrap();
     fs::rename(&older, place.audit()).unwrap();
     let list = || place.run("hold", &["list", "--subject", "s7", "--subject", "s3", "--json"]);
+    // With the seal state the log is refused.
+    list().exits(exit::ENVIRONMENT);
+    let state = place.path("seal.state");
+    fs::rename(place.keys("seal.state"), &state).unwrap();
     let listed = list().exits(exit::VIOLATION);
     let said = listed.json()["under_way"][0].as_str().unwrap().to_owned();
     assert!(said.starts_with("legal holds data subject "), "{said}");
@@ -102,6 +106,7 @@ fn a_hold_that_an_older_log_does_not_tell_of_is_not_just_said_to_be_under_way() 
     assert!(!listed.err.contains("Restore the vault"), "{listed:?}");
     fs::rename(place.audit(), &older).unwrap();
     fs::rename(&newer, place.audit()).unwrap();
+    fs::rename(&state, place.keys("seal.state")).unwrap();
     let listed = place.run("hold", &["list", "--json"]).exits(exit::DONE).json();
     assert_eq!(listed["under_way"], json!([]), "{listed}");
 }

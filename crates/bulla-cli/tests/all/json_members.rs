@@ -241,6 +241,7 @@ const NOT_PRINTED: [(&str, &str, &str); 17] = [
     ("dropping", "since", "a log that drops while nothing takes it"),
     ("dropping", "over", "a log that drops while nothing takes it"),
     ("events", "exact", "a log that has dropped"),
+    ("events", "known", "a log of which a part was given up"),
     ("events", "producers", "a log that has dropped"),
     ("events", "set_aside", "a log that has dropped"),
 ];
