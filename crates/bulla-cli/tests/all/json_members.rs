@@ -225,7 +225,7 @@ fn check_and_see(words: &[impl AsRef<OsStr>], out: &str, seen: &mut dyn FnMut(&s
 }
 
 /// What takes more than a command line to have printed, and what that is.
-const NOT_PRINTED: [(&str, &str, &str); 17] = [
+const NOT_PRINTED: [(&str, &str, &str); 18] = [
     ("a-replica", "failure", "a medium that fails under a writer"),
     ("events", "reason", "a medium that fails under a writer"),
     ("config-set-and-unset", "error", "something that fails after a change"),
