@@ -137,7 +137,7 @@ fn a_redirect_is_not_followed() {
     });
     for status in [301, 302, 303, 307, 308] {
         let port = answering(format!(
-            "HTTP/1.1 {status} x\r\nLocation: http://127.0.0.1:{elsewhere}/\r\nContent-Length: 0\r\n\r\n"
+            "HTTP/1.1 {status} x\r\nLocation: http://127.0.0.1:{elsewhere}/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         ));
         let options = plain();
         let address = Address::parse(&format!("http://127.0.0.1:{port}"), &options).unwrap();
