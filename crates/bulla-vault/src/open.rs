@@ -71,14 +71,22 @@ impl Vault {
     pub fn create_in(keys: Arc<dyn Store>, directory: &Path, log: LogId, settings: &Settings) -> Result<()> {
         directory::make(directory)?;
         directory::require_blocks(directory)?;
-        let taken = || Error::new(ErrorKind::Refused, format!("{} is a vault already", directory.display()));
         if registry::is_open(&directory::canonical(directory)?) {
-            return Err(taken());
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{}: this process has the vault open that is, or was, in there: close the log, and every producer and reader of it, first",
+                    directory.display()
+                ),
+            ));
         }
         let about = |error: TransactionError| error.into_error(&directory.join(FILE).display().to_string());
         let database = Database::create(directory).map_err(about)?;
         if database.read(Meta::peek).map_err(about)?.is_some() {
-            return Err(taken());
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!("{} is a vault already", directory.display()),
+            ));
         }
         let roots = Roots::new(keys, settings);
         roots.create()?;

@@ -226,6 +226,19 @@ fn threads_agree() {
 }
 
 #[test]
+fn no_vault_is_made_in_the_place_of_one_that_this_process_has_open() {
+    let world = World::new();
+    let vault = world.open();
+    std::fs::remove_dir_all(world.path().join("vault")).unwrap();
+    let create = || Vault::create(world.path(), LOG, &world.settings);
+    let error = create().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("close the log, and every producer"), "{error}");
+    drop(vault);
+    create().unwrap();
+}
+
+#[test]
 fn handles_of_a_process_share_one_vault() {
     let world = World::new();
     let writer = world.open();

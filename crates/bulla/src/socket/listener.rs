@@ -39,8 +39,9 @@ struct Place {
 
 impl Place {
     fn open(path: &Path) -> Result<Self> {
-        let name =
-            path.file_name().ok_or_else(|| Error::invalid(format!("{} names no socket", path.display())))?;
+        let name = path.file_name().ok_or_else(|| {
+            Error::invalid(format!("{:?} names no socket: give the path of one", path.display().to_string()))
+        })?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(parent, flags, Mode::empty());

@@ -6,7 +6,6 @@ use crate::socket::messages::Messages;
 use crate::socket::wire::{Greeting, VERSION};
 use crate::socket::{PATIENCE, listener};
 use bulla_store::{Error, Result};
-use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -33,7 +32,10 @@ impl Greeted {
         let mut messages = Messages::new(LONGEST);
         while !messages.is_next_here() {
             if !messages.fill(&link, Some(deadline)).map_err(failed)? {
-                return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+                return Err(Error::unavailable(format!(
+                    "{}: what listened there has ended, or is just ending: connect again once it has been started anew",
+                    path.display()
+                )));
             }
         }
         let body = messages.take().map_err(failed)?.unwrap_or_default();

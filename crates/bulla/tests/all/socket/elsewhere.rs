@@ -9,6 +9,7 @@ use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, default_keys};
 use bulla_testkit::alone;
 use serde_json::json;
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -267,4 +268,20 @@ fn locations(audit: &Path) -> Vec<String> {
     };
     reader.for_each(&Query::new(), each).unwrap();
     locations
+}
+
+#[test]
+fn who_listens_and_ends_before_it_greets_is_told_of() {
+    let place = tempfile::tempdir().unwrap();
+    let socket = place.path().join("audit.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let ending = std::thread::spawn(move || {
+        while listener.accept().is_ok_and(|(client, _)| client.shutdown(Shutdown::Both).is_ok()) {}
+    });
+    let error = Connection::open(&socket).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("has ended, or is just ending: connect again"), "{error}");
+    drop(ending);
+    let error = Connection::open("").unwrap_err();
+    assert_eq!(error.to_string(), "\"\" names no socket: give the path of one");
 }
