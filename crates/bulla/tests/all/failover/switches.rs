@@ -172,8 +172,11 @@ fn while_nothing_takes_the_log_little_is_told_and_nothing_untrue() {
     // Who commits says that no path takes what is written; a checkpoint may be waited for first.
     assert!(waiting.iter().all(|why| why.contains("NoSpace")), "{waiting:#?}");
     let told = told.lock().unwrap();
-    let goes_on = told[before..].iter().filter(|told| told.contains("the log goes on in"));
-    assert_eq!(goes_on.count(), 1, "{told:#?}");
+    let goes_on = told[before..].iter().filter(|told| told.contains("the log goes on in")).count();
+    // Where only the checkpoint was waited for, the log did not stand still. One that was tried just before the outage ended may have the
+    // log switch once more, which is told, too.
+    let stood_still = waiting.iter().any(|why| why.contains("no path takes what is written"));
+    assert!((usize::from(stood_still)..=2).contains(&goes_on), "{waiting:#?}: {told:#?}");
     // One for the path that took what followed, and one for that which did after the outage, if it is another one.
     let replaced = world.replaced();
     assert!(replaced.len() <= 2, "{replaced:?}");
