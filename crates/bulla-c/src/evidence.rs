@@ -7,7 +7,7 @@ use crate::status::{Failed, Outcome, bulla_status, give, guarded};
 use bulla::policy::Policy;
 use bulla::{
     CheckedProof, Disclosed, Error, ErrorKind, Finding, LogKey, Opened, Redaction, Report, Verify,
-    check_proof,
+    check_proof, default_keys, open_log,
 };
 use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
@@ -182,7 +182,8 @@ pub struct bulla_verified {
 }
 
 /// Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
-/// line of text for each finding. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
+/// line of text for each finding. Where its key directory, `directory` with `.keys` behind it, is there and may be listed, that tells on which paths the log lies
+/// besides, and how far it had come. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
 ///
 /// `key` is the public key that the log must be of, Ed25519 or ML-DSA-44 (null: it can only be told to agree with itself). What takes keys, the command `bulla verify` does.
 ///
@@ -268,7 +269,8 @@ pub unsafe extern "C" fn bulla_verify_by(
 }
 
 fn verify(directory: &Path, trust: Trust) -> Outcome<Report> {
-    let mut verify = Verify::open(directory)?;
+    let keys = default_keys(&directory);
+    let mut verify = Verify::open_store(open_log(directory, Some(&keys), &[])?)?;
     verify = match trust {
         Trust { key: Some(key), policy: None, .. } => verify.key(key),
         ref trust => match trust.policy()? {

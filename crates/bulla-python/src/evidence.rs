@@ -9,7 +9,7 @@ use bulla::keys::{files, signing::SigningKey};
 use bulla::policy::Policy;
 use bulla::{
     CheckedProof, Disclosed, Entry, ErasureOrder, Error, ErrorKind, Log, LogKey, Opened, Options, Redaction,
-    Severity, Verify, check_proof, default_keys,
+    Severity, Verify, check_proof, default_keys, open_log,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -148,7 +148,8 @@ impl Report {
 }
 
 /// Verifies a log with public data alone: whether it is what was signed, and with the public `key` whose it is. Returns
-/// what was found (`Report`), and raises nothing for a log that is damaged.
+/// what was found (`Report`), and raises nothing for a log that is damaged. Where its key directory, `directory` with `.keys` behind it, is
+/// there and may be listed, that tells on which paths the log lies besides, and how far it had come.
 ///
 /// `policy` is the text of a policy (C2SP tlog-policy): which logs are believed, and how many of which witnesses have to have seen how much. Beside a `key` both
 /// have to hold: the key has to have signed, and where the policy names logs one of these, too. `pin` is the path of a copy of the checkpoint that lies elsewhere, from
@@ -171,7 +172,8 @@ pub(crate) fn verify(
         None => None,
     };
     let found = py.detach(|| {
-        let mut verify = Verify::open(&directory)?;
+        let keys = default_keys(&directory);
+        let mut verify = Verify::open_store(open_log(&directory, Some(&keys), &[])?)?;
         verify = match (policy, key) {
             (Some(policy), _) => verify.policy(policy),
             (None, Some(key)) => verify.key(key),
@@ -251,7 +253,7 @@ pub(crate) enum Names {
 /// key, by default the one in `keys`.
 ///
 /// Raises `Refused` where the log has no erasure, the erasure key is not there or is another's, somebody is held, or nobody
-/// is known by any of the names; else what opening a log does.
+/// is known by any of the names; `Unavailable`, which says so, where it is done and the certificate cannot be read; else what opening a log does.
 #[pyfunction]
 #[pyo3(signature = (directory, subjects, *, reason=None, keys=None, authority=None))]
 pub(crate) fn erase(
@@ -279,7 +281,8 @@ fn carry_out(
     subjects: &[String],
     reason: Option<&str>,
 ) -> bulla::Result<Erasure> {
-    let info = bulla::info(directory)?;
+    let log = || open_log(directory, Some(keys), &[]);
+    let info = bulla::info_of(log()?)?;
     if !info.erasure {
         let message = "the log has `erasure = \"off\"`: nothing of it can be erased";
         return Err(Error::new(ErrorKind::Refused, message));
@@ -301,7 +304,14 @@ fn carry_out(
         Ok(erased)
     };
     let erasure = through_writer(keys, ask, alone)?;
-    let reader = bulla::Reader::open(directory)?.key(info.vkey);
-    let certificate = reader.prove_event(erasure.frame)?.render();
+    let certify = || bulla::Reader::open_store(log()?)?.key(info.vkey).prove_event(erasure.frame);
+    let certificate = certify().map_err(|error| {
+        let frame = erasure.frame;
+        let message = format!(
+            "the erasure is done, and the log tells of it in frame {frame}; its certificate: {error}"
+        );
+        Error::new(ErrorKind::Unavailable, message)
+    });
+    let certificate = certificate?.render();
     Ok(Erasure { erased: erasure.numbers.len(), unknown: erasure.unknown, frame: erasure.frame, certificate })
 }

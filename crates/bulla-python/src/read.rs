@@ -13,7 +13,6 @@ use bulla::control::{SubjectKeys, identity_in};
 use bulla::keys::group::SharedOnly;
 use bulla::keys::identities::{decrypt_with_passphrase, is_encrypted};
 use bulla::keys::recipients::IdentityFile;
-use bulla::store::FileSystem;
 use bulla::text::jsonl;
 use bulla::{Error, ErrorKind, Kept, LogKey, Matches, Query, Redaction, default_keys};
 use bulla_arrow::{Columns, schema};
@@ -95,9 +94,11 @@ fn open(
     identities: Option<IdentityFile>,
     withhold_personal: bool,
 ) -> bulla::Result<(bulla::Reader, LogConfig)> {
-    let (config, _) = config::load_of_log(&FileSystem::new(directory))?;
+    // With the paths on which it lies besides.
+    let log = bulla::open_log(directory, Some(keys), &[])?;
+    let (config, _) = config::load_of_log(&*log)?;
     let identities = identities.map_or_else(|| identity_in(keys), Ok)?;
-    let reader = bulla::Reader::open(directory)?.identity(Arc::new(identities));
+    let reader = bulla::Reader::open_store(log)?.identity(Arc::new(identities));
     // Whoever withholds needs no vault.
     let subject_keys = if withhold_personal { None } else { SubjectKeys::in_directory(keys, config.id) };
     let reader = match subject_keys {

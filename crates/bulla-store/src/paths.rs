@@ -105,6 +105,9 @@ pub trait Paths: Debug {
     /// a path is lost, or missing without having been left, or it is not known which paths there are.
     fn out_of_reach(&self) -> Result<Option<Range<u64>>>;
 
+    /// How many frames the log's vault has followed, at least, as the key directory's seal state says; 0 where nothing says so.
+    fn vault_follows(&self) -> u64;
+
     /// All paths that are named, in the order in which they are tried, and those that the key directory has as lost.
     fn states(&self) -> Vec<PathState>;
 

@@ -12,13 +12,15 @@ use crate::scan::unread_events::UnreadEvents;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::Hash;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Paths, Result, Store};
+use bulla_text::spelling::counted;
 use std::sync::Arc;
 
 /// The keys, of which nothing is believed that they say of a log that they followed further than it goes.
 ///
 /// # Errors
-/// `Refused` where they followed other frames than the log has: their numbers may be other people's. Else where that cannot be read.
+/// `Refused` where they followed other frames than the log has: their numbers may be other people's. `Tampered` where they [are older](is_older)
+/// than the log. Else where that cannot be read.
 pub(crate) fn of(keys: Arc<dyn GroupKeys>, manifest: &Manifest) -> Result<Arc<dyn GroupKeys>> {
     of_log(keys, manifest, || manifest.snapshot.renewed(&Trust::default()))
 }
@@ -29,6 +31,15 @@ fn of_log(
     manifest: &Manifest,
     renewed: impl FnOnce() -> Result<Snapshot>,
 ) -> Result<Arc<dyn GroupKeys>> {
+    if is_older(&*manifest.snapshot.store, manifest.size(), &*keys)? {
+        return Err(Error::tampered(format!(
+            "the vault has followed fewer frames than the log's seal state says, and the newest checkpoint, over {}, does not cover those \
+             between: nobody can tell whether one of them says of somebody whose key is there that they were erased, so nothing is read \
+             under it. Bring the newest vault, or open the log once, as by `bulla append DIR </dev/null`, which follows them; what is open \
+             to all is given out by `bulla export --salvage`",
+            counted(manifest.size(), "frame")
+        )));
+    }
     let Followed { frames, root, .. } = keys.erased_up_to()?;
     let Some(root) = root else { return Ok(keys) };
     let own = match frames <= manifest.size() {
@@ -82,6 +93,16 @@ pub(crate) fn require_followed(manifest: &Manifest, keys: &dyn GroupKeys) -> Res
          whose key is there that they were erased, so nothing is read under them. Bring the path that has it, or the newest vault; what \
          is open to all is given out by `bulla export --salvage`"
     )))
+}
+
+/// Whether keys are of a vault from before what the key directory's seal state speaks of, in a log whose newest checkpoint, over `size` frames,
+/// does not cover what that vault lacks: see [`Paths::vault_follows`].
+///
+/// # Errors
+/// Where the keys cannot be read.
+pub(crate) fn is_older(store: &dyn Store, size: u64, keys: &dyn GroupKeys) -> Result<bool> {
+    let least = store.paths().map_or(0, Paths::vault_follows);
+    Ok(size < least && keys.erased_up_to()?.frames < least)
 }
 
 /// The root over the log's first `frames` frames, more than `manifest` has; `None` where no checkpoint covers so many by now, `newer` being

@@ -81,6 +81,11 @@ impl Export {
             erased.unread = Some(frames.and(erased.unread));
             erasures = Erasures::of_ruins(erased.clone(), own);
         }
+        if let Some(given) = &given.group_keys
+            && own_keys::is_older(&*examined.snapshot.store, examined.snapshot.checkpoint.size, &**given)?
+        {
+            erasures = Erasures::of_ruins(erased.clone(), None);
+        }
         exported.unread_events = erased.unread;
         let (keyless, named) = asked_for(&self.query, keys, || Ok(erased.clone()))?;
         // The file that says whether it does may not be the log's.

@@ -19,6 +19,7 @@ mod cosigned;
 mod looking;
 mod places;
 mod refusing;
+mod sealed;
 mod spreading;
 mod store;
 mod taking;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing is said to be missing that could not be looked at, so that nobody lets go of a path that is well.
 
+use super::sealed::has_frames;
 use super::{LogPaths, OnePath, State, configuration, not_there};
 use crate::format::path::NoPath;
 use crate::keys::files;
@@ -16,7 +17,7 @@ use bulla_text::spelling::counted;
 use std::ops::Range;
 
 /// How often it is looked whether a writer signs what is not found.
-const LOOKS: usize = 16;
+pub(super) const LOOKS: usize = 16;
 
 impl LogPaths {
     /// That each of the paths that are `meant` could be looked at.
@@ -87,8 +88,14 @@ impl LogPaths {
                 Err(error) if is_damage(&error) || self.may_lack_frames() => return Err(self.untold(&error)),
                 Err(_) => return Ok(None),
             };
-            let Some(covered) = covered_elsewhere(self, &sealed, signed) else { return Ok(None) };
-            if self.state().writing {
+            let writing = self.state().writing;
+            let of_size = sealed.chain.next_frame();
+            // The tree alone is enough to go on from, and not to answer from.
+            let lacks_frames = || !writing && signed < of_size && !has_frames(self, signed, of_size);
+            let covered =
+                covered_elsewhere(self, &sealed, signed).or_else(|| lacks_frames().then_some(of_size));
+            let Some(covered) = covered else { return Ok(None) };
+            if writing {
                 return Ok(Some(signed..covered));
             }
             // A writer may have signed more meanwhile, and let go of the tree before.
@@ -133,7 +140,9 @@ impl LogPaths {
     /// # Errors
     /// `Unavailable`, naming the frames and the paths that are lost, or what keeps that from being told.
     pub(super) fn require_in_reach(&self) -> Result<()> {
-        let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach()? else { return Ok(()) };
+        let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach()? else {
+            return self.require_published();
+        };
         let which = match not_there(self) {
             which if !which.is_empty() => which,
             _ if self.state().paths.len() > 1 => {

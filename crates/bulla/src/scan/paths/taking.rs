@@ -449,6 +449,10 @@ impl Paths for LogPaths {
         self.signed_out_of_reach()
     }
 
+    fn vault_follows(&self) -> u64 {
+        LogPaths::vault_follows(self)
+    }
+
     fn states(&self) -> Vec<PathState> {
         self.standings()
     }

@@ -83,6 +83,12 @@ fn held(world: &World) -> bulla::HeldSubjects {
     bulla::holds(&world.directory, world.keys()).unwrap()
 }
 
+/// The same after a stop. Between the seal state and the checkpoint that it speaks of nobody is told of a part of the log.
+fn held_after_a_stop(world: &World) -> Option<bulla::HeldSubjects> {
+    let held = bulla::holds(&world.directory, world.keys());
+    held.inspect_err(|error| assert!(error.to_string().contains("open it once"), "{error}")).ok()
+}
+
 fn reopen(world: &World) -> Log {
     Log::open(&world.directory, Options::default()).unwrap()
 }
@@ -189,13 +195,18 @@ fn a_hold_that_stops_anywhere_is_told_by_the_log_or_never_was() {
         let done = log.hold(&world.hold("user_7", "legal", "case 4711"));
         let left = stop.0.swap(0, Ordering::SeqCst);
         drop(log);
-        let (list, is_told) = (held(&world), !told(&world).is_empty());
-        assert!(!is_told || !list.holds.is_empty(), "{operations}: the log tells of it, the list does not");
-        let begun = list.holds.iter().map(|hold| (hold.number, hold.by.clone(), hold.frame.is_some()));
-        let begun = begun.filter(|(.., is_told)| !is_told);
-        let begun = begun.map(|(number, by, _)| HoldUnderWay::Hold { number, by });
-        assert_eq!((list.under_way, list.differences), (begun.collect(), Vec::new()), "{operations}");
-        assert!(is_told || list.holds.iter().all(|hold| hold.frame.is_none()), "{operations}");
+        if let Some(list) = held_after_a_stop(&world) {
+            let is_told = !told(&world).is_empty();
+            assert!(
+                !is_told || !list.holds.is_empty(),
+                "{operations}: the log tells of it, the list does not"
+            );
+            let begun = list.holds.iter().map(|hold| (hold.number, hold.by.clone(), hold.frame.is_some()));
+            let begun = begun.filter(|(.., is_told)| !is_told);
+            let begun = begun.map(|(number, by, _)| HoldUnderWay::Hold { number, by });
+            assert_eq!((list.under_way, list.differences), (begun.collect(), Vec::new()), "{operations}");
+            assert!(is_told || list.holds.iter().all(|hold| hold.frame.is_none()), "{operations}");
+        }
         // The opening that makes it good may stop, too.
         drop(stops::open(&world, &Stop::after(operations * 7 % 23)));
 
@@ -241,20 +252,22 @@ fn a_release_that_stops_anywhere_is_told_by_the_log_or_never_was() {
         let done = log.release(&world.release("user_7", "legal"));
         let left = stop.0.swap(0, Ordering::SeqCst);
         drop(log);
-        let (list, is_told) = (held(&world), told(&world).len() == 2);
-        assert_eq!(list.holds.is_empty(), is_told, "{operations}: {list:?}");
-        assert_eq!(list.differences, [], "{operations}");
-        let by = "legal".to_owned();
-        match &list.holds[..] {
-            [hold] if hold.is_releasing() => {
-                assert_eq!(list.under_way, [HoldUnderWay::Release { number: hold.number, by }]);
-                seen[0] += 1;
+        if let Some(list) = held_after_a_stop(&world) {
+            let is_told = told(&world).len() == 2;
+            assert_eq!(list.holds.is_empty(), is_told, "{operations}: {list:?}");
+            assert_eq!(list.differences, [], "{operations}");
+            let by = "legal".to_owned();
+            match &list.holds[..] {
+                [hold] if hold.is_releasing() => {
+                    assert_eq!(list.under_way, [HoldUnderWay::Release { number: hold.number, by }]);
+                    seen[0] += 1;
+                }
+                [] if !list.under_way.is_empty() => {
+                    assert!(matches!(list.under_way[..], [HoldUnderWay::Released { .. }]), "{list:?}");
+                    seen[1] += 1;
+                }
+                _ => assert_eq!(list.under_way, [], "{operations}"),
             }
-            [] if !list.under_way.is_empty() => {
-                assert!(matches!(list.under_way[..], [HoldUnderWay::Released { .. }]), "{list:?}");
-                seen[1] += 1;
-            }
-            _ => assert_eq!(list.under_way, [], "{operations}"),
         }
         drop(stops::open(&world, &Stop::after(operations * 7 % 23)));
 

@@ -8,7 +8,10 @@ use super::world::{World, copy, copy_into};
 use crate::helpers::in_full;
 use bulla::environment::Environment;
 use bulla::event::Event;
-use bulla::{ErrorKind, Export, FindingKind, Log, Options, Query, Restore, ResumedErasure, Severity};
+use bulla::{
+    ErrorKind, Export, FindingKind, Log, Options, Query, Reader, Restore, ResumedErasure, Severity, open_log,
+};
+use bulla_store::{FileSystem, Store};
 use bulla_vault::Access;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -245,5 +248,65 @@ fn nothing_is_read_under_a_vault_from_before_a_part_was_given_up() {
         refused();
         Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
         refused();
+    }
+}
+
+/// What the seal state says was signed is in the tree that is there, and the checkpoint covers less of it: an older copy has the newest tiles
+/// with it, or the checkpoint alone is older.
+#[test]
+fn beside_a_newer_seal_state_no_older_checkpoint_is_answered_from() {
+    let newest = World::new();
+    newest.append(0..20);
+    let (log, keys) = (copy(&newest.directory), copy(&newest.keys()));
+    newest.append(20..30);
+    erase(&newest, "user_7");
+    for older_copy in [true, false] {
+        for older_vault in [false, true] {
+            let world = newest.copied();
+            match older_copy {
+                true => {
+                    replace(log.path(), &world.directory);
+                    copy_into(&newest.directory.join("tile"), &world.directory.join("tile"));
+                }
+                false => put_back(log.path(), &world.directory, &["checkpoint"]),
+            }
+            if older_vault {
+                put_back(keys.path(), &world.keys(), &["vault", "roots"]);
+            }
+            let what = format!("older copy {older_copy}, older vault {older_vault}");
+            let opened = || open_log(&world.directory, Some(&world.keys()), &[]).unwrap();
+            let vault = Arc::new(world.vault(Access::Read));
+            let read = || {
+                let reader = Reader::open_store(opened()).unwrap().key(world.key.clone());
+                let reader = reader.identity(world.identity()).group_keys(vault.clone());
+                (reader.for_each(&Query::new(), |_, _| Ok(())).map(drop), reader.events(|_| Ok(())).map(drop))
+            };
+            let (entries, events) = read();
+            for error in [entries.unwrap_err(), events.unwrap_err()] {
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{what}: {error}");
+                assert!(error.to_string().contains("Nothing is told of a part"), "{what}: {error}");
+            }
+            let mut out = Vec::new();
+            let export = Export::open_store(opened()).unwrap().key(world.key.clone());
+            let export = export.identity(world.identity()).group_keys(vault.clone()).salvage(true);
+            let exported = export.run(&mut out).unwrap();
+            assert_eq!(exported.left_out_unknown, older_copy, "{what}");
+            let out = String::from_utf8(out).unwrap();
+            assert!(!out.contains("user_7\""), "{what}: {out}");
+            assert_eq!(out.contains("user_8\""), !older_vault, "{what}: {out}");
+
+            // Whoever has the storage can hold the lock, as a writer does that is about to publish a checkpoint.
+            let _held = FileSystem::new(&world.directory).lock("LOCK").unwrap();
+            let (entries, _) = read();
+            match (older_copy, older_vault) {
+                (false, false) => entries.unwrap(),
+                (true, _) => assert_eq!(entries.unwrap_err().kind(), ErrorKind::Unavailable, "{what}"),
+                (false, true) => {
+                    let error = entries.unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::Tampered, "{what}: {error}");
+                    assert!(error.to_string().contains("fewer frames than the log's seal state"), "{error}");
+                }
+            }
+        }
     }
 }
