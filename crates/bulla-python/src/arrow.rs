@@ -23,6 +23,26 @@ pub(crate) type Batches = Box<dyn RecordBatchReader + Send>;
 
 /// The record batches of whatever has Arrow's C stream or array interface; `None` of anything else.
 pub(crate) fn batches(table: &Bound<'_, PyAny>) -> PyResult<Option<Batches>> {
+    let batches = taken(table)?;
+    // Some rows of a data frame have their numbers as a column, which no field is.
+    let schema = batches.as_ref().map(|batches| batches.schema());
+    if let Some(index) = schema.iter().flat_map(|schema| schema.fields()).find(|field| is_index(field.name()))
+    {
+        let message = format!(
+            "`{}` is the index of a data frame and no field: leave it out by reset_index(drop=True)",
+            index.name()
+        );
+        return Err(invalid(table.py(), message));
+    }
+    Ok(batches)
+}
+
+/// Whether pandas gives an index without a name this one.
+fn is_index(name: &str) -> bool {
+    name.starts_with("__index_level_")
+}
+
+fn taken(table: &Bound<'_, PyAny>) -> PyResult<Option<Batches>> {
     let py = table.py();
     let failed = |error: ArrowError| invalid(py, format!("the table cannot be read: {error}"));
     if let Some(stream) = table.getattr_opt(intern!(py, "__arrow_c_stream__"))? {

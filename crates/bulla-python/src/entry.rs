@@ -123,7 +123,7 @@ impl<'py> Values<'py> {
         if value.is_instance_of::<PyBytes>() {
             return Err(unfit(field));
         }
-        let subjects = value.try_iter().map_err(|_| unfit(field))?;
+        let subjects = value.try_iter().map_err(|_| unfit_value(field, &value))?;
         self.values.push((Field::Subjects, value));
         for (place, subject) in subjects.enumerate() {
             if place == MAX_SUBJECTS {
@@ -174,6 +174,16 @@ fn unfit(field: Field) -> Refusal {
     Refusal::Said(said.map_or_else(String::new, |(name, _, takes)| format!("`{name}` has to be {takes}")))
 }
 
+/// The same of a value, of which a `str` may be made: numbers of people, as databases and routes have them, are no texts.
+fn unfit_value(field: Field, value: &Bound<'_, PyAny>) -> Refusal {
+    match unfit(field) {
+        Refusal::Said(why) if takes_text(field) && !value.is_instance_of::<PyBytes>() => {
+            Refusal::Said(format!("{why}: of what is none give str(…)"))
+        }
+        other => other,
+    }
+}
+
 /// Whether a field takes a `str`.
 fn takes_text(field: Field) -> bool {
     let numbers = [Field::Status, Field::Duration, Field::Size, Field::Flags, Field::Time];
@@ -212,7 +222,7 @@ fn entry_of<'a>(values: &'a [(Field, Bound<'_, PyAny>)]) -> Result<Entry<'a>, Re
     for (field, value) in values {
         set(&mut entry, *field, value).ok_or_else(|| match value.is_instance_of::<PyString>() {
             true if takes_text(*field) => surrogates(*field),
-            _ => unfit(*field),
+            _ => unfit_value(*field, value),
         })?;
     }
     entry.measure().map_err(|error| Refusal::Said(error.to_string()))?;

@@ -2,6 +2,7 @@
 
 use crate::entry::to_dict;
 use crate::error::{Raise, invalid, raise};
+use crate::given::{optional_text, texts};
 use crate::read::log_key;
 use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
@@ -67,10 +68,11 @@ fn trusted(py: Python<'_>, key: Option<LogKey>, policy: Option<&str>) -> PyResul
 pub(crate) fn check(
     py: Python<'_>,
     proof: &Bound<'_, PyAny>,
-    key: Option<&str>,
-    policy: Option<&str>,
+    key: Option<&Bound<'_, PyAny>>,
+    policy: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Checked> {
-    let policy = trusted(py, log_key(py, key)?, policy)?;
+    let policy = optional_text("policy", policy)?;
+    let policy = trusted(py, log_key(key)?, policy.as_deref())?;
     let bytes = crate::entry::bytes(proof).ok_or_else(|| invalid(py, "a proof has to be a str or bytes"))?;
     let checked = py.detach(|| {
         let mut rows = Vec::new();
@@ -162,13 +164,13 @@ impl Report {
 pub(crate) fn verify(
     py: Python<'_>,
     directory: PathBuf,
-    key: Option<&str>,
-    policy: Option<&str>,
+    key: Option<&Bound<'_, PyAny>>,
+    policy: Option<&Bound<'_, PyAny>>,
     pin: Option<PathBuf>,
 ) -> PyResult<Report> {
-    let key = log_key(py, key)?;
-    let policy = match policy {
-        Some(_) => trusted(py, key.clone(), policy)?,
+    let key = log_key(key)?;
+    let policy = match optional_text("policy", policy)? {
+        Some(policy) => trusted(py, key.clone(), Some(&policy))?,
         None => None,
     };
     let found = py.detach(|| {
@@ -237,13 +239,6 @@ impl Erasure {
     }
 }
 
-/// A name or several.
-#[derive(FromPyObject)]
-pub(crate) enum Names {
-    One(String),
-    Several(Vec<String>),
-}
-
 /// Erases data subjects, a name or several: destroys their keys, so that nobody can read what is personal of their entries
 /// any more, and has the log tell of it under a signed checkpoint. Returns what it did (`Erasure`). **This cannot be
 /// undone.**
@@ -252,25 +247,24 @@ pub(crate) enum Names {
 /// the directory of the log's secrets, by default `directory` with `.keys` behind it, `authority` the file of the erasure
 /// key, by default the one in `keys`.
 ///
-/// Raises `Refused` where the log has no erasure, the erasure key is not there or is another's, somebody is held, or nobody
-/// is known by any of the names; `Unavailable`, which says so, where it is done and the certificate cannot be read; else what opening a log does.
+/// Raises `Invalid` where a name or the reason is no text, `Refused` where the log has no erasure, the erasure key is not
+/// there or is another's, somebody is held, or nobody is known by any of the names; `Unavailable`, which says so, where it is
+/// done and the certificate cannot be read; else what opening a log does.
 #[pyfunction]
 #[pyo3(signature = (directory, subjects, *, reason=None, keys=None, authority=None))]
 pub(crate) fn erase(
     py: Python<'_>,
     directory: PathBuf,
-    subjects: Names,
-    reason: Option<&str>,
+    subjects: &Bound<'_, PyAny>,
+    reason: Option<&Bound<'_, PyAny>>,
     keys: Option<PathBuf>,
     authority: Option<PathBuf>,
 ) -> PyResult<Erasure> {
-    let subjects = match subjects {
-        Names::One(subject) => vec![subject],
-        Names::Several(subjects) => subjects,
-    };
+    let subjects = texts("subjects", subjects)?;
+    let reason = optional_text("reason", reason)?;
     let keys = keys.unwrap_or_else(|| default_keys(&directory));
     let authority = authority.unwrap_or_else(|| keys.join(files::ERASURE_KEY));
-    py.detach(|| carry_out(&directory, &keys, &authority, &subjects, reason)).raise(py)
+    py.detach(|| carry_out(&directory, &keys, &authority, &subjects, reason.as_deref())).raise(py)
 }
 
 /// Gives the order, and has whoever has the log open carry it out, or opens it for that.

@@ -11,6 +11,7 @@ mod arrow;
 mod entry;
 mod error;
 mod evidence;
+mod given;
 mod log;
 mod owner;
 mod pending;

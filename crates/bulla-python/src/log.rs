@@ -1,6 +1,7 @@
 //! A log: one that this process has open, or one that another has.
 
 use crate::error::{Raise, invalid};
+use crate::given::{number, optional_text, text, texts};
 use crate::owner::not_pickled;
 use crate::producer::Producer;
 use crate::receipt::seconds;
@@ -17,27 +18,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// `directory` and `keys`, by default `directory` with `.keys` behind it, must be absent or empty: the one is the log,
 /// the other has its secrets. `origin` is the log's name in what it signs, by default one that is made up; `recipients`
-/// are the age public keys (`age1…`) of who may read it, by default one that is made in `keys`; with `erasure` each data
-/// subject has a key of its own, so that one person's entries can be erased.
+/// are the age public keys (`age1…`) of who may read it, one or several, by default one that is made in `keys`; with
+/// `erasure` each data subject has a key of its own, so that one person's entries can be erased.
 ///
 /// Raises `Refused` where there is something in a directory, `Invalid` for an origin or a recipient that is none,
 /// `Locked` where somebody else is making a log there, else `Unavailable`.
 #[pyfunction]
-#[pyo3(signature = (directory, *, keys=None, origin=None, recipients=Vec::new(), erasure=true))]
+#[pyo3(signature = (directory, *, keys=None, origin=None, recipients=None, erasure=true))]
 pub(crate) fn create(
     py: Python<'_>,
     directory: PathBuf,
     keys: Option<PathBuf>,
-    origin: Option<String>,
-    recipients: Vec<String>,
+    origin: Option<&Bound<'_, PyAny>>,
+    recipients: Option<&Bound<'_, PyAny>>,
     erasure: bool,
 ) -> PyResult<String> {
     let keys = keys.unwrap_or_else(|| default_keys(&directory));
     let mut init = Init::default().erasure(erasure);
-    if let Some(origin) = origin {
+    if let Some(origin) = optional_text("origin", origin)? {
         init = init.origin(origin);
     }
-    for recipient in recipients {
+    for recipient in recipients.map_or(Ok(Vec::new()), |recipients| texts("recipients", recipients))? {
         init = init.recipient(recipient);
     }
     let created = py.detach(|| init.create_with_keys(&directory, &keys)).raise(py)?;
@@ -64,7 +65,7 @@ fn options(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
         let value = if value.is_instance_of::<PyBool>() {
             toml::Value::Boolean(value.extract()?)
         } else if value.is_instance_of::<PyString>() {
-            toml::Value::String(value.extract()?)
+            toml::Value::String(text(&name, &value)?)
         } else if let Ok(places) = value.cast::<PyList>() {
             toml::Value::Array(places.iter().map(|value| place(&name, &value)).collect::<PyResult<_>>()?)
         } else {
@@ -144,11 +145,12 @@ impl Log {
         &self,
         py: Python<'_>,
         path: PathBuf,
-        clients: usize,
-        mode: u32,
+        clients: i64,
+        mode: i64,
         datagrams: Option<PathBuf>,
         actor_from_peer: bool,
     ) -> PyResult<()> {
+        let (clients, mode) = (number(py, "clients", clients)?, number(py, "mode", mode)?);
         let mut listen =
             Listen::default().stream(path).clients(clients).mode(mode).peer_is_actor(actor_from_peer);
         if let Some(datagrams) = datagrams {

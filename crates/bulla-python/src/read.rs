@@ -3,6 +3,7 @@
 use crate::arrow::capsule;
 use crate::entry::{number, to_dict};
 use crate::error::{Raise, invalid, raise, warn};
+use crate::given::{optional_text, paths, text};
 use crate::owner::{Owner, not_pickled};
 use crate::query::query;
 use crate::stream::{Next, Read, Stream};
@@ -23,6 +24,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use zeroize::Zeroizing;
 
 /// How long it is waited before signals are looked after, such as that of an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
@@ -46,17 +48,11 @@ pub(crate) struct Reader {
     owner: Owner,
 }
 
-/// A file or several.
-#[derive(FromPyObject)]
-enum Files {
-    One(PathBuf),
-    Several(Vec<PathBuf>),
-}
-
 /// A public key.
-pub(crate) fn log_key(py: Python<'_>, key: Option<&str>) -> PyResult<Option<LogKey>> {
-    let key = key.map(str::parse::<LogKey>).transpose();
-    key.map_err(|_| invalid(py, "`key` is no public key (NAME+ID+KEY), as `create` and `bulla info` give it"))
+pub(crate) fn log_key(key: Option<&Bound<'_, PyAny>>) -> PyResult<Option<LogKey>> {
+    let Some(key) = key else { return Ok(None) };
+    let none = "`key` is no public key (NAME+ID+KEY), as `create` and `bulla info` give it";
+    text("key", key)?.parse::<LogKey>().map(Some).map_err(|_| invalid(key.py(), none))
 }
 
 /// The identities in these files.
@@ -145,21 +141,18 @@ impl Reader {
     fn new(
         py: Python<'_>,
         directory: PathBuf,
-        key: Option<&str>,
+        key: Option<&Bound<'_, PyAny>>,
         keys: Option<PathBuf>,
-        identity: Option<Files>,
-        passphrase: Option<&str>,
+        identity: Option<&Bound<'_, PyAny>>,
+        passphrase: Option<&Bound<'_, PyAny>>,
         withhold_personal: bool,
     ) -> PyResult<Self> {
-        let key = log_key(py, key)?;
+        let key = log_key(key)?;
+        let passphrase = optional_text("passphrase", passphrase)?.map(Zeroizing::new);
         let keys = keys.unwrap_or_else(|| default_keys(&directory));
-        let files = match identity {
-            None => Vec::new(),
-            Some(Files::One(file)) => vec![file],
-            Some(Files::Several(files)) => files,
-        };
+        let files = identity.map_or(Ok(Vec::new()), |identity| paths("identity", identity))?;
         let opened = py.detach(|| {
-            let identities = identities(&files, passphrase)?;
+            let identities = identities(&files, passphrase.as_deref().map(String::as_str))?;
             open(&directory, &keys, identities, withhold_personal)
         });
         let (mut reader, config) = opened.raise(py)?;
@@ -193,8 +186,8 @@ impl Reader {
     /// Writes the entries that meet the conditions of `query` to a binary file, each as a line of JSON, and returns how
     /// many they were. A file that takes a part at a time (`buffering=0`) is given the rest.
     ///
-    /// Raises what reading a query does, what `file.write` does, and `Unavailable` where that takes nothing: what the file
-    /// has by then is a part.
+    /// Raises what reading a query does, what `file.write` does, and `Unavailable` where that takes nothing, or returns
+    /// what is neither `None` nor a number of bytes that it was given: what the file has by then is a part.
     #[pyo3(signature = (file, *, allow_lost_keys=false, **conditions))]
     fn export(
         &self,
@@ -238,25 +231,26 @@ impl Reader {
     }
 }
 
-/// Writes all of it to a file, of which one without a buffer may take a part at a time. What says of no number of bytes how many it took
-/// has taken all.
+/// Writes all of it to a file, of which one without a buffer may take a part at a time. What returns nothing has taken all.
 fn write_all(file: &Bound<'_, PyAny>, mut bytes: &[u8]) -> PyResult<()> {
     let py = file.py();
     loop {
         let written = file.call_method1(intern!(py, "write"), (PyBytes::new(py, bytes),))?;
         let taken = match number::<usize>(&written) {
             // So a raw file says that it would have to wait.
-            None if written.is_none() && is_raw(file)? => 0,
-            taken => taken.unwrap_or(bytes.len()),
+            None if written.is_none() => Some(if is_raw(file)? { 0 } else { bytes.len() }),
+            taken => taken,
         };
-        if taken >= bytes.len() {
-            return Ok(());
-        }
-        if taken == 0 {
-            let error = Error::unavailable("`file` takes no more bytes, and what it has is a part");
-            return Err(raise(py, &error));
-        }
-        bytes = &bytes[taken..];
+        let why = match taken.and_then(|taken| bytes.get(taken..)) {
+            Some([]) => return Ok(()),
+            Some(rest) if rest.len() < bytes.len() => {
+                bytes = rest;
+                continue;
+            }
+            Some(_) => "takes no more bytes, and what it has is a part",
+            None => "does not say how many of the bytes that it was given it has taken, and may have a part",
+        };
+        return Err(raise(py, &Error::unavailable(format!("`file` {why}"))));
     }
 }
 

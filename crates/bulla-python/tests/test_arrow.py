@@ -47,6 +47,14 @@ class Arrow(Case):
             for name in ["location", "payload"]:
                 self.assertEqual(row[name] if row[f"{name}_bytes"] is None else row[f"{name}_bytes"], entry.get(name))
 
+    def test_the_index_of_a_data_frame_is_refused_with_the_way_out(self) -> None:
+        frame = pandas.DataFrame({"operation": ["read", "read", "erase", "read"], "subject": ["a", "b", "c", "d"]})
+        chosen = frame[frame["operation"] == "read"]
+        with Log(self.path) as log, log.producer() as producer:
+            with self.assertRaisesRegex(bulla_audit.Invalid, r"reset_index\(drop=True\)"):
+                producer.append_batch(chosen)
+            self.assertEqual(producer.append_batch(chosen.reset_index(drop=True)), 3)
+
     def test_a_stream_can_be_taken_again_given_up_and_outlive_its_query(self) -> None:
         query = self.query(status=range(100))
         self.assertEqual(pa.table(query).num_rows, 100)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from typing import Any
 
 import bulla_audit
@@ -219,6 +220,31 @@ class Alone(Asgi):
         app = Middleware(self.hello, self.log, actor=lambda scope: "x" * 65_537, unrecordable="pass")
         self.assertEqual(self.call(app)[0]["status"], 200)
         self.assertEqual(app.lost, 1)
+        self.assertEqual(self.found(), [])
+
+    def test_a_subject_that_is_no_text_cannot_be_recorded(self) -> None:
+        def subject(scope: Any) -> Any:
+            return scope.get("path_params", {}).get("person")
+
+        async def routed(scope: Any, receive: Any, send: Any) -> None:
+            scope["path_params"] = {"person": 42}
+            await self.hello(scope, receive, send)
+
+        for durable in [False, True]:
+            app = Middleware(routed, self.log, subject=subject, durable=durable)
+            self.assertEqual(self.call(app)[0]["status"], 503)
+            # Here it is known before the application is called, and in its context.
+            app = Middleware(self.hello, self.log, subject=lambda scope: [42], durable=durable)
+            self.assertEqual(self.call(app)[0]["status"], 503)
+        app = Middleware(routed, self.log, subject=subject, unrecordable="pass")
+        self.assertEqual(self.call(app)[0]["status"], 200)
+        self.assertEqual(app.lost, 1)
+        producer = self.log.producer()
+        for wrong in [42, [42], uuid.UUID(int=42)]:
+            with self.assertRaisesRegex(bulla_audit.Invalid, r"^`subject` has to be a str or .*give str\(…\)"):
+                producer.append("read", subject=wrong)
+        with self.assertRaisesRegex(bulla_audit.Invalid, "^`subject` has to be .* of at most 64 of them$"):
+            producer.append("read", subject=b"42")
         self.assertEqual(self.found(), [])
 
     def test_functions_that_fail_end_the_request(self) -> None:

@@ -146,6 +146,24 @@ print(client.get("/stream").status_code, later.status_code)
                 )
                 self.assertEqual(self.entries(), [])
 
+    def test_a_subject_that_is_no_text_cannot_be_recorded(self) -> None:
+        for policy, wanted in [("refuse", "503 503 0\n"), ("pass", "200 200 2\n")]:
+            with self.subTest(policy=policy):
+                self.assertEqual(
+                    self.run_project(f"""
+def subject(request):
+    match = request.resolver_match
+    return match.kwargs.get("number") if match else None
+
+urlpatterns.append(path("numbers/<int:number>", lambda request, number: HttpResponse("x")))
+client, later = configure(subject=subject, unrecordable={policy!r})
+later = asyncio.run(later.get("/numbers/42"))
+print(client.get("/numbers/42").status_code, later.status_code, sum(way.lost for way in bulla_audit._way._ways))
+"""),
+                    wanted,
+                )
+                self.assertEqual(self.entries(), [])
+
     def test_threads_that_wait_at_once(self) -> None:
         self.run_project("""
 client, _ = configure(durable=True)

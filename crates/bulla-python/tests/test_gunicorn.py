@@ -286,6 +286,27 @@ class Gunicorn(Case):
         # What was refused may be in the log, or not: the connection ended before it was acknowledged.
         self.check(load, all_views=False)
 
+    def test_what_is_responded_to_behind_the_restart_of_a_service_is_recorded(self) -> None:
+        listener = self.listen()
+        server = self.serve(FASTAPI, 'socket="audit.sock"', durable=False, more=self.UVICORN)
+        load = Load(self.place / "web.sock").start()
+        try:
+            load.until(100)
+            # Workers have entries that they have not sent.
+            listener.kill()
+            listener.communicate()
+            listener = self.listen()
+            behind = len(load.done)
+            load.until(behind + 200)
+            self.stop(server)
+        finally:
+            load.stop()
+        listener.communicate(timeout=PATIENCE)
+        requests = Counter(entry["location"] for entry in self.entries() if entry["operation"] == "create")
+        self.assertEqual(set(load.done[behind:]) - set(requests), set(), self.told.read_text())
+        # What was lost before is said, and is no defect of the worker's end.
+        self.assertNotIn("during worker exit", self.told.read_text())
+
     def test_errors_end_the_start(self) -> None:
         for hooks, reason in [('"nowhere", socket="audit.sock"', "nowhere"), ('socket="nowhere.sock"', "nowhere.sock")]:
             (self.place / "shop.py").write_text(FASTAPI % {"durable": True})

@@ -627,6 +627,34 @@ class Reading(Case):
             with self.subTest(wrong=wrong), self.assertRaises(bulla_audit.Invalid):
                 self.entries(**wrong)
 
+    def test_wrong_arguments_are_refused_by_their_names(self) -> None:
+        proof = Reader(self.path).prove(subject="user_4")
+        no_text, another = "\udcff", self.place / "another"
+        text, several = [no_text, 5, b"x"], [5, b"x", no_text, [no_text], [5]]
+        calls: list[tuple[str, list[Any], Any]] = [
+            ("origin", text, lambda wrong: bulla_audit.create(another, origin=wrong)),
+            ("recipients", several, lambda wrong: bulla_audit.create(another, recipients=wrong)),
+            ("subjects", several, lambda wrong: bulla_audit.erase(self.path, wrong)),
+            ("reason", text, lambda wrong: bulla_audit.erase(self.path, "user_4", reason=wrong)),
+            ("key", text, lambda wrong: bulla_audit.check(proof, key=wrong)),
+            ("policy", text, lambda wrong: bulla_audit.check(proof, policy=wrong)),
+            ("key", text, lambda wrong: bulla_audit.verify(self.path, key=wrong)),
+            ("policy", text, lambda wrong: bulla_audit.verify(self.path, policy=wrong)),
+            ("key", text, lambda wrong: Reader(self.path, key=wrong)),
+            ("identity", [5, b"x", [5]], lambda wrong: Reader(self.path, identity=wrong)),
+            ("passphrase", text, lambda wrong: Reader(self.path, passphrase=wrong)),
+            ("memory", [no_text], lambda wrong: Log(self.path, memory=wrong)),
+        ]
+        for name, wrongs, call in calls:
+            for wrong in wrongs:
+                with self.subTest(name=name, wrong=wrong), self.assertRaisesRegex(bulla_audit.Invalid, f"^`{name}` ha"):
+                    call(wrong)
+        self.assertFalse(another.exists())
+        with Log(self.path) as log:
+            for wrong in [{"clients": -1}, {"clients": 0}, {"mode": -1}, {"mode": 1 << 40}]:
+                with self.subTest(wrong=wrong), self.assertRaises(bulla_audit.Invalid):
+                    log.listen(self.place / "audit.sock", **wrong)
+
     def test_an_export_is_lines_of_json(self) -> None:
         path = self.place / "export.jsonl"
         with path.open("wb") as file:
@@ -652,8 +680,9 @@ class Reading(Case):
                 self.at_a_time, self.taken = at_a_time, b""
 
             def write(self, data: Any) -> int | None:
-                self.taken += data[: self.at_a_time or 0]
-                return self.at_a_time
+                part = data[: self.at_a_time or 0]
+                self.taken += part
+                return None if self.at_a_time is None else len(part)
 
         class Silent:
             taken = b""
@@ -667,6 +696,20 @@ class Reading(Case):
         for at_a_time in [0, None]:
             with self.assertRaisesRegex(bulla_audit.Unavailable, "part"):
                 reader.export(Short(at_a_time), subject="user_4")
+
+        class Strange:
+            def __init__(self, said: Any) -> None:
+                self.said = said
+
+            def write(self, data: bytes) -> Any:
+                return self.said
+
+        for said in [-1, 10**9, 1 << 70, "x", True, 1.5]:
+            with (
+                self.subTest(said=said),
+                self.assertRaisesRegex(bulla_audit.Unavailable, "`file` does not say how many"),
+            ):
+                reader.export(Strange(said), subject="user_4")
 
     def test_a_range_may_have_all_numbers_of_64_bits(self) -> None:
         with Log(self.path) as log, log.producer() as producer:

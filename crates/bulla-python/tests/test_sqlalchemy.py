@@ -281,6 +281,49 @@ class Events(Case):
         self.assertEqual(self.audit.lost, 1)
         self.assertEqual(self.found("subject"), [(["bob"],)])
 
+    def test_a_subject_that_is_no_text_cannot_be_recorded(self) -> None:
+        self.audit.close()
+        for settings in [{}, {"unrecordable": "pass"}]:
+            audit = Audit(self.log, **settings)
+            audit.watch(Person, subject="id", reads=True)
+            with self.session() as session:
+                session.add(Person(name="ada"))
+                if settings:
+                    session.commit()
+                else:
+                    with self.assertRaisesRegex(bulla_audit.Invalid, "^`subject` has to be"):
+                        session.commit()
+                    session.rollback()
+                    with self.assertRaisesRegex(bulla_audit.Invalid, "^`subject` has to be"):
+                        session.scalars(sa.select(Person)).all()
+            self.assertEqual(audit.lost, 1 if settings else 2)
+            audit.close()
+        self.assertEqual(self.entries_after_close(), [])
+
+    def test_a_deferred_column_is_read_where_it_is_loaded(self) -> None:
+        class Letter(Base):
+            __tablename__ = "letters"
+            id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
+            text: orm.Mapped[str] = orm.mapped_column(deferred=True)
+
+        self.addCleanup(Base.metadata.remove, Letter.__table__)
+        Base.metadata.create_all(self.engine)
+        self.audit.watch(Letter, reads=True)
+        with self.session() as session:
+            session.execute(sa.insert(Letter), [{"text": "dear"}])
+            session.commit()
+            (letter,) = session.scalars(sa.select(Letter)).all()
+            self.assertEqual(self.changes(), [("read", "letters/1")])
+            # It is at hand, and lacks what was not loaded.
+            session.scalars(sa.select(Letter)).all()
+            session.scalars(sa.select(Letter)).all()
+            self.assertEqual(self.changes(), [("read", "letters/1")])
+            self.assertEqual(letter.text, "dear")
+            self.assertEqual(self.changes(), [("read", "letters/1")] * 2)
+            session.expire(letter, ["text"])
+            session.scalars(sa.select(Letter).options(orm.undefer(Letter.text))).all()
+            self.assertEqual(self.changes(), [("read", "letters/1")] * 3)
+
     def test_what_is_closed_watches_no_more(self) -> None:
         with self.session() as session:
             session.add(Person(name="ada"))

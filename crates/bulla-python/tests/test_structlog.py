@@ -44,6 +44,18 @@ class Structlog(Case):
         self.assertEqual(behind.entries[0]["event"], "order sent")
         self.assertEqual(len(behind.entries), 2)
 
+    def test_what_json_does_not_have_is_given_by_its_repr(self) -> None:
+        logger, _ = self.logger(Processor(self.log))
+        logger.info("é", ratio=float("nan"), all=[float("-inf"), 0.1, {"é": float("inf")}], of={1})
+        (entry,) = self.found()
+
+        def refuse(name: str) -> None:
+            raise AssertionError(f"{name} is no JSON")
+
+        wanted = {"event": "é", "ratio": "nan", "all": ["-inf", 0.1, {"é": "inf"}], "of": "{1}"}
+        self.assertEqual(json.loads(entry["payload"], parse_constant=refuse), wanted)
+        self.assertIn("é", entry["payload"])
+
     def test_what_other_processors_add(self) -> None:
         def named(logger: object, method: str, event: dict[str, Any]) -> dict[str, Any]:
             return {**event, "logger": "orders.mail"}

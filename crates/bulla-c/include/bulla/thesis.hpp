@@ -181,6 +181,7 @@ class LoggingManager {
   // Throws where it does not run, or there are too many.
   BufferQueue::ProducerToken createProducerToken() {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (log_ == nullptr) throw error(BULLA_INVALID, "start() was not called");
     bulla_producer *made = nullptr;
     detail::check(bulla_producer_open(log_, &made));
     producers_.push_back(made);

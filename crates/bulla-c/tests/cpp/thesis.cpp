@@ -56,6 +56,15 @@ int main(int, char **argv) {
   }
   LoggingManager manager(config);
   HOLDS(!manager.stop());
+  {
+    std::string why;
+    try {
+      manager.createProducerToken();
+    } catch (const bulla::error &error) {
+      why = error.what();
+    }
+    HOLDS(why == "start() was not called");
+  }
   HOLDS(manager.start());
   HOLDS(!manager.start());
   const auto before = std::chrono::system_clock::now();

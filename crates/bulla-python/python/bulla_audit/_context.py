@@ -2,7 +2,7 @@
 
 Invariants:
 - the mapping that the variable has is never changed, so that whoever took it may keep it;
-- no value in it is `None`, and `subject` is a text or a tuple, which can be used more than once;
+- no value in it is `None`, and a `subject` can be used more than once;
 - a `context` object has no state of its own: what leaving it takes back is known to the context in which it was entered.
 """
 
@@ -51,12 +51,22 @@ def checked(fields: Mapping[str, Any]) -> dict[str, Any]:
     for name in fields:
         if name not in NAMES:
             raise TypeError(f"`{name}` is no field of a context; the fields are {', '.join(NAMES)}")
-    # An iterator of subjects would be empty after the first entry.
     return {
-        name: tuple(value) if name == "subject" and not isinstance(value, str) else value
-        for name, value in fields.items()
-        if value is not None
+        name: subjects(value) if name == "subject" else value for name, value in fields.items() if value is not None
     }
+
+
+def subjects(value: Any) -> Any:
+    """Data subjects in a form that many entries can take: an iterator would be empty after the first. What is neither a
+    text nor iterable stays as it is, and whoever appends an entry with it raises `Invalid`.
+    """
+    if isinstance(value, (str, bytes)):
+        return value
+    try:
+        each = iter(value)
+    except TypeError:
+        return value
+    return tuple(each)
 
 
 class context:

@@ -35,7 +35,7 @@ def create(
     *,
     keys: _Path | None = None,
     origin: str | None = None,
-    recipients: Iterable[str] = ...,
+    recipients: _Text | None = None,
     erasure: bool = True,
 ) -> str:
     """Makes an empty log, and returns its public key: keep it where the log is not."""

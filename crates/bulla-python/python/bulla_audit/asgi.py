@@ -54,7 +54,8 @@ class Middleware:
     a function of the request's `scope`, which may be a coroutine function, or a value. A function is asked before the
     application is called, for the context and the entry; where it gave `None` then it is asked again for the entry,
     when the application has routed the request, and knows who is logged in. An exception of such a function ends the
-    request.
+    request. All but `flags` are texts, `subject` several too: of what a route's converter made a number or a UUID
+    (`{user_id:int}`) give `str(…)`, since nothing else can be recorded.
 
     The entry has besides:
 

@@ -54,7 +54,8 @@ class Middleware:
     A function is asked before the view, for the context and the entry; where it gave `None` then it is asked again for
     the entry, when the request was routed (`request.resolver_match`), and those middlewares have run that know who is
     logged in (`request.user`). So it gives `None` for what the request does not have yet. An exception of such a
-    function ends the request.
+    function ends the request. All but `flags` are texts, `subject` several too: of what a route's converter made a
+    number or a UUID (`<int:user>`), and of a primary key, give `str(…)`, since nothing else can be recorded.
 
     The entry has besides:
 

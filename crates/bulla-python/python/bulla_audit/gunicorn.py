@@ -14,13 +14,14 @@ A log has one writer, and a server has many processes. So the arbiter opens the 
 local socket; each worker connects after it was forked. With a preloaded application (`preload_app`), too: a producer is
 made when it is first needed, in the worker that needs it.
 
-**What happens when a process ends.** A worker that ends in order sends what it has, and waits until it is durable. What
-a worker is killed with (SIGKILL, a timeout's SIGABRT) and has not sent, of the last 20 ms, is lost; what it was
-acknowledged is in the log. The arbiter closes the log at its end, when its workers are gone: all is durable and signed.
-An arbiter that is killed (SIGKILL, the kernel short of memory) takes the log with it. What it had acknowledged is
-durable, and the next one to open the log recovers it; workers notice that their connections ended, record nothing from
-then on (a middleware that refuses what is unrecordable responds 503) and end themselves as gunicorn has them do without
-an arbiter. Until the last of them has ended, the log is locked: they were forked with its lock.
+**What happens when a process ends.** A worker that ends in order sends what it has, and waits until it is durable; what
+keeps anything from that is in gunicorn's error log. What a worker is killed with (SIGKILL, a timeout's SIGABRT) and has
+not sent, of the last 20 ms, is lost; what it was acknowledged is in the log. The arbiter closes the log at its end,
+when its workers are gone: all is durable and signed. An arbiter that is killed (SIGKILL, the kernel short of memory)
+takes the log with it. What it had acknowledged is durable, and the next one to open the log recovers it; workers notice
+that their connections ended, record nothing from then on (a middleware that refuses what is unrecordable responds 503)
+and end themselves as gunicorn has them do without an arbiter. Until the last of them has ended, the log is locked: they
+were forked with its lock.
 
 **In production better have `bulla append audit --listen /run/audit/audit.sock` as a service of its own**, and only
 connect: `hooks(socket="/run/audit/audit.sock")`. Then the log stays open while the server is stopped, started anew or
@@ -35,7 +36,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from bulla_audit._native import Connection, Log, Producer, connect
+from bulla_audit._native import Connection, Error, Log, Producer, connect
 
 __all__ = ["hooks", "producer"]
 
@@ -85,7 +86,10 @@ def hooks(
     def worker_exit(server: Any, worker: Any) -> None:
         """Waits until all that the worker has appended is durable."""
         if _State.connection is not None and _State.process == os.getpid():
-            _State.connection.close()
+            try:
+                _State.connection.close()
+            except Error as error:
+                worker.log.error("bulla_audit: not all that this worker has appended is known to be durable: %s", error)
 
     def on_exit(server: Any) -> None:
         """Closes the log: everything is written, synced and signed."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import event, inspect
 from sqlalchemy.orm import Session, object_session
 
-from bulla_audit._context import current
+from bulla_audit._context import current, subjects
 from bulla_audit._way import Target, Way
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _Rule:
         said = self._subject
         subject = getattr(target, said) if isinstance(said, str) else said(target) if said is not None else None
         if subject is not None:
-            fields["subject"] = subject if isinstance(subject, str) else tuple(subject)
+            fields["subject"] = subjects(subject)
         return fields
 
     def _located(self, target: Any) -> str | bytes:
@@ -128,10 +128,11 @@ class Audit:
         """Has entries written of a mapped class and of those that inherit from it; a rule for one of these goes before
         its base's.
 
-        `subject` says whose data an object is: the name of an attribute, or a function of the object, which gives a
-        text, several or `None`. `location` says what it is called, by default the table's name, a slash and the primary
-        key, such as `users/42`. Both are called in a flush or while a row is loaded, so they use what is loaded
-        already, and run no query. With `reads` there are entries of what is read, too.
+        `subject` says whose data an object is: the name of an attribute that is a text, or a function of the object,
+        which gives a text, several or `None`; of a number give `lambda user: str(user.id)`. `location` says what it is
+        called, by default the table's name, a slash and the primary key, such as `users/42`. Both are called in a flush
+        or while a row is loaded, so they use what is loaded already, and run no query. With `reads` there are entries
+        of what is read, too.
 
         Raises `sqlalchemy.exc.NoInspectionAvailable` for a class that is not mapped, `ValueError` for one that is
         watched already.
@@ -163,8 +164,11 @@ class Audit:
                 self._write([rule.entry("read", target)])
 
         def refreshed(target: Any, context: QueryContext, attributes: Iterable[str] | None) -> None:
-            # An object at hand that a query finds again comes here, too, with what it lacks: relationships, as a rule.
-            if attributes is None or any(name in attributes for name in inspect(target).mapper.column_attrs.keys()):
+            # An object at hand that a query finds again comes here, too, with all that it lacks, though that may not be
+            # loaded now: relationships and deferred columns, as a rule.
+            state = inspect(target)
+            columns = state.mapper.column_attrs.keys()
+            if attributes is None or any(name in attributes and name in state.dict for name in columns):
                 loaded(target, context)
 
         self._listen(mapped, "after_insert", created, propagate=True)

@@ -32,6 +32,16 @@ __all__ = ["Processor"]
 _NAMES = frozenset(NAMES)
 
 
+def _json(event: Mapping[str, Any]) -> str:
+    """An event as JSON, what that does not have by its `repr`."""
+    dumps = partial(json.dumps, default=repr, ensure_ascii=False)
+    try:
+        return dumps(event, allow_nan=False)
+    except ValueError:
+        # Numbers that JSON does not have are no objects that a `default` is asked of: they are read back as texts.
+        return dumps(json.loads(dumps(event), parse_constant=lambda name: repr(float(name))))
+
+
 class Processor:
     """Makes an entry of each event.
 
@@ -61,7 +71,7 @@ class Processor:
         drop: bool = False,
         *,
         unrecordable: str = "raise",
-        dumps: Callable[[Mapping[str, Any]], str | bytes] = partial(json.dumps, default=repr, ensure_ascii=False),
+        dumps: Callable[[Mapping[str, Any]], str | bytes] = _json,
     ) -> None:
         if unrecordable not in ("raise", "pass"):
             raise ValueError('`unrecordable` is "raise" or "pass"')

@@ -140,6 +140,11 @@ impl Link {
         }
     }
 
+    /// Whether the other side has sent nothing that was not read, and has not ended.
+    pub(crate) fn is_idle(&self) -> bool {
+        !is_readable(&self.socket) && !self.listener.as_ref().is_some_and(is_readable)
+    }
+
     pub(crate) fn socket(&self) -> &OwnedFd {
         &self.socket
     }

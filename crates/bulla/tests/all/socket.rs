@@ -4,7 +4,7 @@
 
 mod elsewhere;
 
-use bulla::socket::{Connection, Counts, Intake, Listen, Listening, Sent};
+use bulla::socket::{Connection, Counts, Intake, Listen, Listening, RemoteProducer, Sent};
 use bulla::text::msgpack;
 use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, default_keys};
 use bulla_testkit::{alone, is_alone};
@@ -587,6 +587,85 @@ fn when_the_log_is_closed_elsewhere_nothing_is_said_to_be_durable() {
     drop((producer, connection));
     let gone = Connection::open(world.path()).unwrap_err();
     assert!(gone.to_string().contains("nobody listens there"), "{gone}");
+    assert_eq!(world.locations(), ["0"]);
+}
+
+/// A log that greets, acknowledges the first batch and no other, and ends the connection when it is told to.
+fn ends_when_told(listener: UnixListener, told: mpsc::Receiver<()>) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut client = Raw(listener.accept().unwrap().0);
+        let greeting = json!({"version": 1, "origin": "ending", "window": 8, "max_message": 1 << 20});
+        client.send(greeting.to_string().as_bytes());
+        for acknowledged in [true, false] {
+            let mut length = [0; 4];
+            client.0.read_exact(&mut length).unwrap();
+            client.0.read_exact(&mut vec![0; u32::from_le_bytes(length) as usize]).unwrap();
+            if acknowledged {
+                client.send(json!({"batch": 1, "accepted": 1, "refused": 0}).to_string().as_bytes());
+            }
+        }
+        told.recv().unwrap();
+    })
+}
+
+#[test]
+fn nothing_is_staged_behind_the_end_of_a_connection() {
+    type Append = fn(&mut RemoteProducer, &Entry<'_>) -> bulla::Result<()>;
+    let ways: [(&str, Append); 3] = [
+        ("append", |producer, entry| producer.append(entry)),
+        ("try_append", |producer, entry| producer.try_append(entry)),
+        ("append_batch", |producer, entry| {
+            let entries = [entry.clone(), entry.clone()];
+            let error = producer.append_batch(&entries).err();
+            error.map_or(Ok(()), |error| {
+                assert_eq!(error.staged, 0);
+                Err(error.error)
+            })
+        }),
+    ];
+    for (name, append) in ways {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("audit.sock");
+        let (end, told) = mpsc::channel();
+        let log = ends_when_told(UnixListener::bind(&path).unwrap(), told);
+        let connection = Connection::open(&path).unwrap();
+        let mut producer = connection.producer().unwrap();
+        producer.append(&Entry::new("read", "0")).unwrap();
+        producer.flush().unwrap().durable().unwrap();
+        producer.append(&Entry::new("read", "1")).unwrap();
+        let sent = producer.flush().unwrap();
+        let (ended, noticed) = mpsc::channel();
+        sent.when_durable(move |durable| ended.send(durable.unwrap_err().kind()).unwrap()).unwrap();
+        // It lingers when the connection ends.
+        producer.append(&Entry::new("read", "2")).unwrap();
+        end.send(()).unwrap();
+        assert_eq!(noticed.recv().unwrap(), ErrorKind::Closed, "{name}");
+        for _ in 0..3 {
+            let refused = append(&mut producer, &Entry::new("read", "never")).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Closed, "{name}");
+            assert!(refused.to_string().contains("connect again"), "{name}: {refused}");
+        }
+        // Of what was staged before and is not durable everybody is told who asks.
+        assert_eq!(sent.durable().unwrap_err().kind(), ErrorKind::Closed, "{name}");
+        assert_eq!(producer.flush().unwrap_err().kind(), ErrorKind::Closed, "{name}");
+        drop(producer);
+        assert_eq!(connection.close().unwrap_err().kind(), ErrorKind::Closed, "{name}");
+        log.join().unwrap();
+    }
+}
+
+#[test]
+fn a_first_producer_is_of_whoever_listens_by_then() {
+    let mut world = World::new();
+    let connection = Connection::open(world.path()).unwrap();
+    world.stop();
+    let listen = Listen::default().stream(world.path());
+    world.listening = Some(listen.start(world.log.as_ref().unwrap()).unwrap());
+    let mut producer = connection.producer().unwrap();
+    producer.append(&Entry::new("read", "0")).unwrap();
+    producer.flush().unwrap().durable().unwrap();
+    drop(producer);
+    connection.close().unwrap();
     assert_eq!(world.locations(), ["0"]);
 }
 

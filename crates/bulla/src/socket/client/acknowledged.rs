@@ -2,16 +2,23 @@
 
 use crate::socket::wire::Acknowledgement;
 use bulla_store::{Error, ErrorKind, Result};
+use std::sync::{Arc, OnceLock};
 
 /// Batches of which some entries were refused and that are remembered one by one.
 const REMEMBERED: usize = 64;
+
+/// Why nothing more will be acknowledged: what was found out first.
+pub(super) type Failure = OnceLock<(ErrorKind, String)>;
+
+pub(super) fn error_of((kind, message): &(ErrorKind, String)) -> Error {
+    Error::new(*kind, message.clone())
+}
 
 /// What the log has said.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) acknowledged: u64,
-    /// Why nothing more will be.
-    pub(super) failure: Option<(ErrorKind, String)>,
+    pub(super) failure: Arc<Failure>,
     refused: Vec<RefusedBatches>,
     pub(super) tells: Vec<Tell>,
 }
@@ -95,13 +102,13 @@ impl State {
         if self.acknowledged >= to {
             return Some(self.refusal(from, to).map_or(Ok(()), Err));
         }
-        self.failure.as_ref().map(|(kind, message)| Err(Error::new(*kind, message.clone())))
+        self.failure.get().map(|failure| Err(error_of(failure)))
     }
 
     pub(super) fn take(&mut self, acknowledgement: Acknowledgement) {
         if let Some(failure) = acknowledgement.error {
             let error = failure.into_error();
-            self.failure.get_or_insert((error.kind(), error.to_string()));
+            let _ = self.failure.set((error.kind(), error.to_string()));
             return;
         }
         self.acknowledged = acknowledgement.batch;

@@ -79,7 +79,8 @@ impl Connection {
     /// As [`Connection::open`].
     pub fn producer(&self) -> Result<RemoteProducer> {
         check_owner(self.owner)?;
-        let first = lock(&self.first).take();
+        // The log may have ended since: there is nothing that it would say by itself.
+        let first = lock(&self.first).take().filter(|first| first.link.is_idle());
         let greeted = first.map_or_else(|| Greeted::connect(&self.path), Ok)?;
         let shared = Shared::start(greeted, &self.path)?;
         let mut producers = lock(&self.producers);

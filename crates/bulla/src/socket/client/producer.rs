@@ -90,15 +90,13 @@ impl RemoteProducer {
     fn stage(&mut self, entry: &Entry<'_>, time: i64, timeout: Duration) -> Result<()> {
         let mut staged = lock(&self.shared.staged);
         check_open(&staged)?;
+        // Nobody sends what lingers behind the end of the connection.
+        self.shared.check_connected()?;
         if staged.next.len() >= FULL {
             self.shared.send_all(&mut staged, deadline(timeout))?;
         }
         let is_first = staged.next.is_empty();
         if is_first {
-            // Before the first entry of a batch: later it is found out when the batch is sent.
-            if let Some((kind, message)) = &lock(&self.shared.state).failure {
-                return Err(Error::new(*kind, message.clone()));
-            }
             staged.next.extend_from_slice(&[0; HEAD - 1]);
             staged.next.push(Form::MessagePack.byte());
         }

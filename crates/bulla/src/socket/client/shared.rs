@@ -4,9 +4,10 @@
 //! - batches are acknowledged in the order in which they are sent, so that one number says which are;
 //! - a message that was begun is sent to its end, before the next one: what a wait left over is kept;
 //! - `staged` is locked before `state` where both are;
+//! - behind the failure nothing is staged any more, since nobody sends what lingers then: it is looked at for each entry, without `state`;
 //! - whoever has `staged` locked may wait for acknowledgements, so the thread that reads them waits for no lock of it.
 
-use super::acknowledged::{NotDurable, State};
+use super::acknowledged::{Failure, NotDurable, State, error_of};
 use super::greeted::Greeted;
 use super::lock;
 use crate::control::link::Link;
@@ -34,6 +35,8 @@ pub(super) struct Shared {
     window: u64,
     pub(super) staged: Mutex<Staged>,
     pub(super) state: Mutex<State>,
+    /// That of `state`.
+    failure: Arc<Failure>,
     changed: Condvar,
     /// Has the thread look at what is staged.
     pub(super) wake: OwnedFd,
@@ -56,12 +59,14 @@ impl Shared {
     pub(super) fn start(greeted: Greeted, path: &Path) -> Result<Arc<Self>> {
         let failed = |error| Error::io("starting a producer", error);
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let state = State::default();
         let shared = Arc::new(Shared {
             link: greeted.link,
             path: path.to_owned(),
             window: greeted.greeting.window as u64,
             staged: Mutex::default(),
-            state: Mutex::default(),
+            failure: state.failure.clone(),
+            state: Mutex::new(state),
             changed: Condvar::new(),
             wake: wake.map_err(|error| failed(error.into()))?,
         });
@@ -82,9 +87,9 @@ impl Shared {
         };
         let state = lock(&self.state);
         let is_acknowledged = staged.next.is_empty() && state.acknowledged == staged.batches;
-        let failed = match &state.failure {
-            _ if is_acknowledged && (staged.is_closed || state.failure.is_some()) => Ok(()),
-            Some((kind, message)) => Err(Error::new(*kind, message.clone())),
+        let failed = match self.failure.get() {
+            failure if is_acknowledged && (staged.is_closed || failure.is_some()) => Ok(()),
+            Some(failure) => Err(error_of(failure)),
             None => return false,
         };
         not_durable.add(failed, state.refused(0, u64::MAX));
@@ -138,7 +143,8 @@ impl Shared {
                 self.path.display()
             ),
         };
-        lock(&self.state).failure.get_or_insert((ErrorKind::Closed, message));
+        // Where the log has given its reason, that stays.
+        let _ = self.failure.set((ErrorKind::Closed, message));
         self.tell();
     }
 
@@ -169,6 +175,14 @@ impl Shared {
         Ok(())
     }
 
+    /// That the connection has not ended, as far as its thread knows.
+    ///
+    /// # Errors
+    /// Why it has.
+    pub(super) fn check_connected(&self) -> Result<()> {
+        self.failure.get().map_or(Ok(()), |failure| Err(error_of(failure)))
+    }
+
     /// Tells whoever waits for what is known now.
     fn tell(&self) {
         let mut state = lock(&self.state);
@@ -195,9 +209,7 @@ impl Shared {
     pub(super) fn wait(&self, to: u64, deadline: Option<Instant>) -> Result<bool> {
         let mut state = lock(&self.state);
         while state.acknowledged < to {
-            if let Some(failure) = state.failure.as_ref() {
-                return Err(Error::new(failure.0, failure.1.clone()));
-            }
+            self.check_connected()?;
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(false);
