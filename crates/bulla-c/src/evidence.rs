@@ -269,7 +269,7 @@ pub unsafe extern "C" fn bulla_verify_by(
 }
 
 fn verify(directory: &Path, trust: Trust) -> Outcome<Report> {
-    let keys = default_keys(&directory);
+    let keys = default_keys(directory);
     let mut verify = Verify::open_store(open_log(directory, Some(&keys), &[])?)?;
     verify = match trust {
         Trust { key: Some(key), policy: None, .. } => verify.key(key),

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import io
 import pickle
+import shutil
 import signal
 import threading
 import time
@@ -744,6 +745,32 @@ class Reading(Case):
         strange = bulla_audit.create(self.place / "other", origin="example.com/test")
         with self.assertRaises(bulla_audit.Tampered):
             bulla_audit.check(proof, key=strange)
+
+    def test_a_part_is_not_answered_as_if_it_were_the_log(self) -> None:
+        def append(location: str) -> None:
+            with self.open() as log:
+                log.producer().append("read", location=location)
+
+        def read() -> list[dict[str, object]]:
+            return list(Reader(self.path, key=self.key).query())
+
+        append("1")
+        older = self.place / "older"
+        shutil.copytree(self.path, older)
+        append("2")
+        settings = self.path.with_name("audit.keys") / "settings.toml"
+        self.assertEqual(2, len(read()))
+        # A path on which the log may have come further is not there.
+        settings.write_text(f"[settings]\nbackup_paths = [{str(self.place / 'missing')!r}]\n")
+        with self.assertRaisesRegex(bulla_audit.Unavailable, "missing"):
+            read()
+        self.assertFalse(bulla_audit.verify(self.path, key=self.key).ok)
+        settings.unlink()
+        shutil.rmtree(self.path)
+        older.rename(self.path)
+        with self.assertRaisesRegex(bulla_audit.Unavailable, "an older copy"):
+            read()
+        self.assertFalse(bulla_audit.verify(self.path, key=self.key).ok)
 
     def test_a_log_is_verified_with_public_data(self) -> None:
         report = bulla_audit.verify(self.path, key=self.key)
