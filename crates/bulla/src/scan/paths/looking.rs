@@ -1,5 +1,6 @@
 //! Which of a log's paths are there, how far the log has come on each, and whether each is the path that it says it is.
 
+use super::histories::{self, Histories};
 use super::places::Place;
 use super::refusing::is_damage;
 use super::{LogPaths, OnePath, State, configuration, is_same_place, order};
@@ -10,6 +11,7 @@ use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
 use bulla_proof::commitment::LogId;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, PathStanding, PathState, Paths, Result, Store};
 use std::io;
 use std::sync::Arc;
@@ -86,6 +88,7 @@ impl LogPaths {
             path.note = found.as_ref().ok().and_then(|(_, note)| note.clone());
             path.head = path.note.as_deref().and_then(|note| self.head(note));
             path.used |= path.head.is_some();
+            path.is_other = false;
             match found {
                 Ok((id, _)) => {
                     (path.id, path.absent) = (Some(id), None);
@@ -107,6 +110,11 @@ impl LogPaths {
                 && places.iter().all(|place| !place.is(&known.place))
         };
         *unnamed = known.iter().filter(is_unnamed).cloned().collect();
+        if let Some(Ok(sealed)) = &sealed
+            && sealed.log == self.log
+        {
+            pass_over_other_histories(paths, known, sealed.head());
+        }
         let furthest = order(&state.paths, &state.known).next().unwrap_or(0);
         state.current = furthest;
         state.published = state.paths[furthest].note.clone();
@@ -325,6 +333,25 @@ fn tell_apart(paths: &mut [OnePath], lie: &[Place], known: &[KnownPath], log: Lo
             )),
             (None, None) => None,
         };
+    }
+}
+
+/// Finds the paths that hold another history than the key directory's seal state, which was written for the tree `sealed`, where that goes with what is on
+/// another path: a part that was given up may cover more frames than the log. Where none goes with it nothing is passed over, and nobody is answered.
+fn pass_over_other_histories(paths: &mut [OnePath], known: &[KnownPath], sealed: TreeHead) {
+    // One that covers fewer is compared with the log.
+    let compared =
+        |path: &OnePath| match path.head.filter(|head| path.absent.is_none() && head.size >= sealed.size) {
+            Some(head) => histories::compare(&*path.store, sealed, head),
+            None => Histories::Untold,
+        };
+    let furthest = order(paths, known).next();
+    if furthest.is_none_or(|furthest| compared(&paths[furthest]) != Histories::Two) {
+        return;
+    }
+    let all = paths.iter().map(compared).collect::<Vec<_>>();
+    if all.contains(&Histories::One) {
+        paths.iter_mut().zip(all).for_each(|(path, found)| path.is_other = found == Histories::Two);
     }
 }
 
