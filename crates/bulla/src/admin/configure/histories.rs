@@ -1,7 +1,6 @@
 //! Directories that hold another history of the log than the one that is gone on with: a part that was given up, which is found after all. They are
 //! neither named as paths nor copied into one.
 
-use super::losing::refused;
 use crate::format::path::{self, PathId};
 use crate::keys::files;
 use crate::keys::paths::{Fate, KnownPath};
@@ -103,10 +102,13 @@ impl History {
                 ),
             );
         }
-        refused(
-            place,
-            "holds segments of the log, which are not looked for on other paths: copy all that is in it but the file `path` into a path that \
-             stays, unless that is done; then take the directory away (`mv`), and leave it out; or keep it. Nothing was changed",
+        Error::new(
+            ErrorKind::Refused,
+            format!(
+                "{}, a backup path, holds segments of the log, which are not looked for on other paths: copy all that is in it but the file `path` into a \
+                 path that stays, unless that is done; then take the directory away (`mv`), and leave it out; or keep it. Nothing was changed",
+                place.display()
+            ),
         )
     }
 }

@@ -336,22 +336,41 @@ fn tell_apart(paths: &mut [OnePath], lie: &[Place], known: &[KnownPath], log: Lo
     }
 }
 
-/// Finds the paths that hold another history than the key directory's seal state, which was written for the tree `sealed`, where that goes with what is on
-/// another path: a part that was given up may cover more frames than the log. Where none goes with it nothing is passed over, and nobody is answered.
+/// Finds the paths that hold another history than the one that the key directory's seal state, which was written for the tree `sealed`, goes with, where a path
+/// has that one: a part that was given up may cover more frames than the log, or fewer. Where no path has it nothing is passed over, and nobody is
+/// answered.
 fn pass_over_other_histories(paths: &mut [OnePath], known: &[KnownPath], sealed: TreeHead) {
-    // One that covers fewer is compared with the log.
-    let compared =
+    let with_state =
         |path: &OnePath| match path.head.filter(|head| path.absent.is_none() && head.size >= sealed.size) {
             Some(head) => histories::compare(&*path.store, sealed, head),
             None => Histories::Untold,
         };
-    let furthest = order(paths, known).next();
-    if furthest.is_none_or(|furthest| compared(&paths[furthest]) != Histories::Two) {
-        return;
+    let front = |paths: &[OnePath]| order(paths, known).next();
+    let Some(furthest) = front(paths) else { return };
+    match with_state(&paths[furthest]) {
+        Histories::One => {}
+        Histories::Untold => return,
+        Histories::Two => {
+            let all = paths.iter().map(with_state).collect::<Vec<_>>();
+            if !all.contains(&Histories::One) {
+                return;
+            }
+            paths.iter_mut().zip(all).for_each(|(path, found)| path.is_other = found == Histories::Two);
+        }
     }
-    let all = paths.iter().map(compared).collect::<Vec<_>>();
-    if all.contains(&Histories::One) {
-        paths.iter_mut().zip(all).for_each(|(path, found)| path.is_other = found == Histories::Two);
+    let Some((store, log)) =
+        front(paths).and_then(|front| Some((paths[front].store.clone(), paths[front].head?)))
+    else {
+        return;
+    };
+    let others = paths.iter_mut().filter(|path| path.is_read() && path.compared != path.note);
+    for path in others {
+        match path.head.map(|head| histories::compare(&*store, log, head)) {
+            Some(Histories::Two) => path.is_other = true,
+            // It stays one, and is not compared again.
+            Some(Histories::One) => path.compared = path.note.clone(),
+            Some(Histories::Untold) | None => {}
+        }
     }
 }
 

@@ -130,6 +130,8 @@ struct OnePath {
     head: Option<TreeHead>,
     /// Whether that is of another history than the key directory's seal state, which goes with what is on another path: nothing is read of it then.
     is_other: bool,
+    /// The checkpoint that was found to be of the log's history.
+    compared: Option<Vec<u8>>,
     /// Of a log that is written.
     lock: Option<Arc<dyn Lock>>,
     /// Where it was found last.
@@ -157,6 +159,7 @@ impl OnePath {
             note: None,
             head: None,
             is_other: false,
+            compared: None,
             lock: None,
             place: None,
             used: false,
