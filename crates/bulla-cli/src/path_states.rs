@@ -85,7 +85,7 @@ impl From<&PathChange> for ChangedPath {
             PathOutcome::Found => ("found", "is there, and a path of the log again, with what lies there"),
             PathOutcome::Lost => (
                 "lost",
-                "is left out, and is not there or has no frames any more: it counts as LOST for good, with what lay there alone; name it again, should it be found",
+                "is left out, and is not there or has no frames any more: it counts as LOST for good, with what lay there alone; should it be found, name it again, unless `restore --older-log` has gone on without it: then keep it aside",
             ),
             PathOutcome::LetGo => ("let-go", "holds no frames, and is no path of the log any more"),
             _ => ("other", "is treated otherwise from now on"),

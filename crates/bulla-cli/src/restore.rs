@@ -45,7 +45,7 @@ pub(crate) struct Restore {
     #[arg(long)]
     new_vault: bool,
 
-    /// Go on with a log that ends before what the vault followed: no newer copy of it is left
+    /// Go on with a log that ends before what the vault followed: what is missing is given up, and is no part of it any more if found
     #[arg(long)]
     older_log: bool,
 

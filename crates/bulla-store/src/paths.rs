@@ -97,6 +97,10 @@ pub trait Paths: Debug {
     /// `Unavailable`, saying why the key directory's settings cannot be read, where no path was named by hand.
     fn require_named(&self) -> Result<()>;
 
+    /// That the path on which the log seems to have come furthest holds another history of the log than the key directory's seal state was written
+    /// for, in words that name it; `None` where that is not so, or cannot be told.
+    fn another_history(&self) -> Option<String>;
+
     /// The frames that were signed, as the key directory knows, behind the newest checkpoint of the paths that are there, where none of these
     /// has their tree. `None` where nothing is known of such frames.
     ///
@@ -122,8 +126,8 @@ pub trait Paths: Debug {
     /// Refuses a log that is not to be answered from for want of a path. One that is written is always read.
     ///
     /// # Errors
-    /// `Unavailable` where a path is missing that may hold what no other has, where frames are [out of reach](Paths::out_of_reach), and as
-    /// that and [`Paths::require_named`]; `Tampered` where there are [`Paths::mismatches`].
+    /// `Unavailable` where a path is missing that may hold what no other has, where frames are [out of reach](Paths::out_of_reach) or it is
+    /// [another history](Paths::another_history), and as that and [`Paths::require_named`]; `Tampered` where there are [`Paths::mismatches`].
     fn require_readable(&self) -> Result<()>;
 
     /// What lies on one path and contradicts the others, one sentence each: a checkpoint that is not of a beginning of the log, or of which

@@ -259,6 +259,15 @@ fn nobody_is_answered_from_what_is_left_without_the_path_in_use() {
         let findings = verified["findings"].as_array().unwrap();
         let of = |kind: &str| findings.iter().filter(|found| found["kind"] == kind).collect::<Vec<_>>();
         assert_eq!(of("frames-missing").len(), 1, "{findings:?}");
+        if noted {
+            // Where what is missing lay is said with it, and what there is to do.
+            let opened = place.run("append", &["/dev/null"]).exits(exit::VIOLATION);
+            let said = of("frames-missing")[0]["detail"].as_str().unwrap().to_owned();
+            for told in [said, opened.err] {
+                assert!(told.contains("second, a path of the log, is lost"), "{told}");
+                assert!(told.contains("docs/operating.md, \"The path in use is lost\""), "{told}");
+            }
+        }
         let lost = of("key-lost");
         let is_told = |found: &&Value| found["detail"].as_str().unwrap().contains("not the vault");
         assert!(!lost.is_empty() && lost.iter().all(is_told), "{findings:?}");

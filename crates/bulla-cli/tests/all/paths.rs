@@ -104,6 +104,24 @@ fn a_path_counts_as_lost_where_it_is_left_out_and_nowhere_else() {
     place.run("append", &["/dev/null"]).exits(exit::DONE);
 }
 
+/// It was made by a change that came to nothing, and is none that is found again.
+#[test]
+fn a_path_that_a_refused_change_has_made_is_said_to_be_made() {
+    let place = Place::new();
+    let (first, full) = (place.path("first"), place.path("full"));
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("file"), "").unwrap();
+    let [first, full] = [first, full].map(|path| path.into_os_string().into_string().unwrap());
+    let set = |value: &str| place.run("config", &["set", "backup_paths", value, "--json"]);
+    let ran = set(&format!("{first},{full}")).exits(exit::REFUSED);
+    assert!(ran.err.contains("is not empty"), "{ran:?}");
+    let made = set(&first).exits(exit::DONE);
+    assert_eq!(changed(&made), [(first.clone(), "made".to_owned())]);
+    let known = fs::read_to_string(place.keys("paths")).unwrap();
+    assert!(known.contains(" spare "), "{known}");
+    place.append(&[], b"{\"operation\":\"read\"}\n").exits(exit::DONE);
+}
+
 /// The drill of docs/operating.md for a disk that is lost for good, of which a mirror had all.
 #[test]
 fn a_copy_of_a_mirror_takes_the_place_of_a_lost_directory() {

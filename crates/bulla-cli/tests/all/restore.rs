@@ -73,6 +73,56 @@ fn what_a_restore_refuses_it_refuses_before_it_tells_anything() {
     assert!(ran.out.is_empty() && ran.err.contains("an older copy was restored"), "{ran:?}");
 }
 
+/// The newest copy of a log of which a part was given up is found after all, and put in the place of what was gone on with.
+#[test]
+fn no_command_answers_from_the_history_that_was_given_up() {
+    let place = Place::new();
+    let put = |name: &str| {
+        std::fs::remove_dir_all(place.audit()).unwrap();
+        copy(&place.path(name), &place.audit());
+    };
+    let text = |name: &str| place.path(name).into_os_string().into_string().unwrap();
+    place.append(&[], &lines(0..2)).exits(exit::DONE);
+    copy(&place.audit(), &place.path("older"));
+    (2..12).for_each(|number| drop(place.append(&[], &lines(number..number + 1)).exits(exit::DONE)));
+    copy(&place.audit(), &place.path("newest"));
+    put("older");
+    std::fs::rename(place.keys("seal.key"), place.path("seal.key")).unwrap();
+    std::fs::remove_file(place.keys("seal.state")).unwrap();
+    place.run("restore", &["--seal-key", &text("seal.key"), "--older-log"]).exits(exit::DONE);
+    place.append(&[], &lines(20..21)).exits(exit::DONE);
+    copy(&place.audit(), &place.path("log"));
+
+    put("newest");
+    let (mirror, proof) = (text("mirror"), text("proof"));
+    for (command, more) in [
+        ("events", &[][..]),
+        ("events", &["--kind", "erased"]),
+        ("hold", &["list"]),
+        ("keys", &["list"]),
+        ("sources", &[]),
+        ("export", &["--withhold-personal"]),
+        ("tail", &["--withhold-personal", "--from", "yesterday"]),
+        ("prove", &["--entry", "0", "-o", &proof]),
+        ("mirror", &[&mirror, "--once"]),
+    ] {
+        let ran = place.run(command, more).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("audit holds another history of the log than "), "{command}: {ran:?}");
+        assert!(ran.err.contains("docs/operating.md, \"Two histories\""), "{command}: {ran:?}");
+        assert_eq!(ran.out, "", "{command}: {ran:?}");
+    }
+    let info = place.run("info", &[]).exits(exit::DONE);
+    assert!(info.out.contains("audit holds another history of the log than "), "{info:?}");
+    let verified = place.run("verify", &[]).exits(exit::VIOLATION);
+    assert!(verified.out.contains("violation root-mismatch"), "{verified:?}");
+    let ran = place.run("append", &["/dev/null"]).exits(exit::VIOLATION);
+    assert!(ran.err.contains("audit holds another history of the log than "), "{ran:?}");
+    assert!(ran.err.contains("keep this one aside") && !ran.err.contains("older copy"), "{ran:?}");
+    put("log");
+    place.append(&[], &lines(21..22)).exits(exit::DONE);
+    place.run("events", &[]).exits(exit::DONE);
+}
+
 #[test]
 fn a_log_without_erasure_gets_its_seal_state_back_without_an_identity() {
     let place = Place::empty();

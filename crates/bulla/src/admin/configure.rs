@@ -15,6 +15,7 @@
 
 mod carry_out;
 mod found;
+mod histories;
 mod losing;
 mod names;
 mod paths;

@@ -114,7 +114,8 @@ impl Restore {
         self
     }
 
-    /// With a log that ends before what the vault has followed, since no newer copy of it is left: what came after that is lost. Cut
+    /// With a log that ends before what the vault has followed, since no newer copy of it is left: what came after that is lost. The
+    /// log goes on with other frames of these numbers: should the rest be found, it is another history, and no part of the log any more. Cut
     /// short, it goes on with that however it is done again.
     pub fn older_log(mut self) -> Self {
         self.older_log = true;

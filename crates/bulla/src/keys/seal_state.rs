@@ -5,6 +5,7 @@ use crate::keys::files;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use zeroize::Zeroizing;
 
@@ -33,6 +34,11 @@ const MOST: u64 = 1024;
 const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8 + 8 + 8;
 
 impl SealState {
+    /// The tree that it was written for.
+    pub(crate) fn head(&self) -> TreeHead {
+        TreeHead { size: self.chain.next_frame(), root: self.root }
+    }
+
     /// Writes the state, atomically and durably.
     ///
     /// # Errors

@@ -81,8 +81,8 @@ pub struct Info {
     /// The frames that were signed, as the key directory knows, behind those of which this tells: what covers them lay on a path that is lost,
     /// or is missing, and on no other.
     pub out_of_reach: Option<Range<u64>>,
-    /// Why it cannot be told which paths the log has, or whether frames are out of reach; nothing where it can. Then what is said here may be
-    /// of a part of the log.
+    /// Why it cannot be told which paths the log has, or whether frames are out of reach, or that this is another history of the log than the key
+    /// directory's; nothing where none of that is so. Then what is said here may be of a part of the log, or not of the log at all.
     pub untold: Option<String>,
 }
 
@@ -131,7 +131,7 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
     let named = store.paths().map_or(Ok(()), Paths::require_named);
     let (out_of_reach, untold) =
         match named.and_then(|()| store.paths().map_or(Ok(None), Paths::out_of_reach)) {
-            Ok(out_of_reach) => (out_of_reach, None),
+            Ok(out_of_reach) => (out_of_reach, store.paths().and_then(Paths::another_history)),
             Err(error) => (None, Some(error.to_string())),
         };
     Ok(Info {

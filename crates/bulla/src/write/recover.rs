@@ -31,7 +31,7 @@ use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
 use crate::scan::lost::are_lost;
-use crate::scan::paths::not_there;
+use crate::scan::paths::{self, Histories, not_there};
 use crate::scan::stored_tree::Chunk;
 use crate::write::commit::Start;
 use crate::write::tree_files;
@@ -328,6 +328,12 @@ pub(crate) fn survey(
     tree: tree::Frontier,
     segments: &[SegmentName],
 ) -> Result<Survey> {
+    let signed = TreeHead { size: checkpoint.size, root: checkpoint.root };
+    if paths::compare(log, state.head(), signed) == Histories::Two {
+        let frames = signed.size.min(state.head().size);
+        let why = paths::another_history(&log.describe(""), "the key directory's seal state", frames);
+        return Err(paths::refuse_to_write(&why));
+    }
     let mut scan = Scan {
         store: log,
         config,
@@ -616,7 +622,7 @@ impl Scan<'_> {
                     "{directory} ends after {}, but its {what} covers {size}: frames are missing or damaged, \
                      or an older copy was restored{}; run `bulla verify`",
                     counted(self.next, "frame"),
-                    self.elsewhere()
+                    paths::with_way_out(&self.elsewhere())
                 )));
             }
         }

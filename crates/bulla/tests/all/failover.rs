@@ -10,6 +10,7 @@ mod directories;
 mod dropping;
 mod forgotten;
 mod given_up;
+mod histories;
 mod lost;
 mod named_again;
 mod outage;
@@ -243,7 +244,9 @@ fn a_path_that_holds_frames_is_not_let_go_of() {
     world.machine.heal();
     let error = world.configure(&[]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
-    assert!(error.to_string().contains("holds frames of the log"), "{error}");
+    for told in ["holds segments of the log", "not looked for on other paths", "take the directory away"] {
+        assert!(error.to_string().contains(told), "{error}");
+    }
     world.check(40);
 }
 

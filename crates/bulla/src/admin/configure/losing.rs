@@ -3,6 +3,7 @@
 //! Invariant: nothing counts as lost that is there, nor because of what a directory says of itself: whoever has the storage of one path
 //! could have the key directory note a loss by it, and then take from the others.
 
+use super::histories::History;
 use crate::format::config;
 use crate::format::files;
 use crate::format::path::{self, NoPath, PathId};
@@ -26,10 +27,10 @@ pub(super) struct Named<'a> {
 /// The paths of `before` that are there, and are not to be paths any more.
 ///
 /// # Errors
-/// `Refused` where one holds frames.
+/// `Refused` where one holds segments: of the log, or of another history of it.
 pub(super) fn let_go<'a>(
     (before, after): (&'a [PathBuf], &[PathBuf]),
-    log: &dyn Store,
+    (log, history): (&dyn Store, &History),
     of: LogId,
     environment: &Environment,
 ) -> Result<Vec<(PathId, &'a Path)>> {
@@ -44,11 +45,7 @@ pub(super) fn let_go<'a>(
         let Ok(Some(id)) = path::read(&*store, of) else { continue };
         let_go.push((id, path.as_path()));
         if !segment::list(&*store)?.0.is_empty() {
-            return Err(refused(
-                path,
-                "holds frames of the log, of which no other path has a copy: copy all that is in it into a directory that stays, \
-                 or keep it",
-            ));
+            return Err(history.refuse_to_let_go(&*store, id, path));
         }
     }
     Ok(let_go)

@@ -1,11 +1,13 @@
 //! Making backup paths, and letting go of them.
 
 use super::found;
+use super::histories::History;
 use super::losing::{self, Named, id_at, refused};
 use crate::erase::holds::Holds;
 use crate::format::config::LogConfig;
 use crate::format::files;
 use crate::format::path::{self, PathId};
+use crate::format::segment;
 use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
@@ -73,7 +75,7 @@ impl PathChange {
 ///
 /// # Errors
 /// `Refused` where a directory is not empty, or is a path of another log; where two are
-/// the same; where one holds frames that is not to be a path any more; where one that would count as lost is there; where the log's own
+/// the same; where one holds frames that is not to be a path any more, or another history of the log than its seal state goes with; where one that would count as lost is there; where the log's own
 /// directory has the id of another path, or one that the key directory does not know; and where one that this knows is not where it lay, and
 /// that place is named all the same: its disk may not be mounted. `Unavailable` where a file cannot be written.
 pub(super) fn make(
@@ -84,7 +86,8 @@ pub(super) fn make(
 ) -> Result<Vec<PathChange>> {
     let (log, keys) = (&**own_directory, &**keys);
     let remembered = known::load(keys)?;
-    let let_go = losing::let_go((before, after), log, config.id, environment)?;
+    let history = History::of((own_directory, keys), &[before, after], &remembered, (config.id, environment));
+    let let_go = losing::let_go((before, after), (log, &history), config.id, environment)?;
     // One that was written to, and has nothing any more, is lost with what lay there.
     let was_used = |id: PathId| {
         remembered.iter().any(|known| known.id == id && matches!(known.fate, Fate::Kept | Fate::Left))
@@ -102,6 +105,8 @@ pub(super) fn make(
     let own = own.unwrap_or(PathId::first_of(config.id));
     losing::refuse_own_id((log, own), &named, &remembered, config.id)?;
     losing::refuse_in_place_of(&remembered, own, (before, &named))?;
+    history.refuse(log, Some(own), Path::new(&log.describe("")))?;
+    named.iter().try_for_each(|Named { path, store, id }| history.refuse(&**store, *id, path))?;
     let is_left_out = |known: &&KnownPath| {
         let is_named = known.id == own || named.iter().any(|named| named.id == Some(known.id));
         !is_named && let_go.iter().chain(&emptied).all(|(id, _)| *id != known.id)
@@ -113,6 +118,7 @@ pub(super) fn make(
     let (mut made, mut changes) = (Vec::<Made<'_>>::new(), Vec::new());
     for Named { path, store, .. } in &named {
         let (id, is_new) = make_path(&**store, path, config.id, environment)?;
+        let is_new = is_new || is_unused(&**store, id, &remembered)?;
         if made.iter().any(|other| other.id == id) {
             return Err(refused(path, "is named twice"));
         }
@@ -162,7 +168,7 @@ fn differences<'a>(before: &'a [KnownPath], after: &'a [KnownPath]) -> impl Iter
 struct Made<'a> {
     id: PathId,
     path: &'a Path,
-    /// Whether it was none before.
+    /// Whether it was none before, or none that was ever used or known.
     is_new: bool,
 }
 
@@ -285,6 +291,13 @@ fn make_path(
     let written = bulla_store::write_new(store, files::PATH, path::text(log, id).as_bytes());
     written.map_err(failed(files::PATH))?;
     Ok((id, true))
+}
+
+/// Whether a path was made, and came to nothing: the key directory does not know it, since the change that made it was refused or cut short, and nothing
+/// was ever written to it.
+fn is_unused(store: &dyn Store, id: PathId, remembered: &[KnownPath]) -> Result<bool> {
+    let is_known = remembered.iter().any(|known| known.id == id);
+    Ok(!is_known && read_note(store)?.is_none() && segment::list(store)?.0.is_empty())
 }
 
 /// Says which paths are on one file system with the log's directory or with a path before them: they would fail together.

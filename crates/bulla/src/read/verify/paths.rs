@@ -2,6 +2,7 @@
 
 use crate::format::segment;
 use crate::scan::finding::{Finding, FindingKind};
+use crate::scan::paths::{not_there, with_way_out};
 use crate::scan::unread_events::UnreadEvents;
 use bulla_store::{MissingPath, Paths, Store};
 use std::collections::HashMap;
@@ -64,7 +65,7 @@ pub(super) fn out_of_reach(
         Ok(None) => (None, None),
         Ok(Some(frames)) => {
             let unread = UnreadEvents::of(frames.start, frames.end - 1);
-            ((!has_state).then(|| are_out_of_reach(frames)), Some(unread))
+            ((!has_state).then(|| are_out_of_reach(store, frames)), Some(unread))
         }
         Err(error) => {
             let finding = Finding::new(FindingKind::PathMissing, error.to_string());
@@ -73,12 +74,12 @@ pub(super) fn out_of_reach(
     }
 }
 
-fn are_out_of_reach(frames: Range<u64>) -> Finding {
+fn are_out_of_reach(store: &dyn Store, frames: Range<u64>) -> Finding {
     let detail = "the seal state in the key directory was written for a log that has them signed: no checkpoint that is \
                   there covers them";
     let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frames.start);
     finding.last_frame = Some(frames.end - 1);
-    finding
+    finding.where_it_may_be(&with_way_out(&not_there(store)))
 }
 
 /// Those that are missing of a log that was read all the same.

@@ -4,6 +4,7 @@ use super::{Known, Scan, Tail};
 use crate::format::config::allowed::AllowedConfig;
 use crate::format::event::{Event, MAX_EVENT};
 use crate::scan::finding::{Finding, FindingKind};
+use crate::scan::paths::with_way_out;
 use crate::scan::unsigned::not_those;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::FrameKind;
@@ -88,7 +89,7 @@ impl Scan<'_> {
                               or damaged, or an older copy of the log was put in its place";
                 let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(self.next);
                 finding.last_frame = Some(frames - 1);
-                finding
+                finding.where_it_may_be(&with_way_out(&self.not_there))
             }
         };
         self.add(finding);

@@ -1,5 +1,6 @@
 //! Which of a log's paths are there, how far the log has come on each, and whether each is the path that it says it is.
 
+use super::histories::{self, Histories};
 use super::places::Place;
 use super::refusing::is_damage;
 use super::{LogPaths, OnePath, State, configuration, is_same_place, order};
@@ -10,6 +11,7 @@ use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
 use bulla_proof::commitment::LogId;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, PathStanding, PathState, Paths, Result, Store};
 use std::io;
 use std::sync::Arc;
@@ -86,6 +88,7 @@ impl LogPaths {
             path.note = found.as_ref().ok().and_then(|(_, note)| note.clone());
             path.head = path.note.as_deref().and_then(|note| self.head(note));
             path.used |= path.head.is_some();
+            path.is_other = false;
             match found {
                 Ok((id, _)) => {
                     (path.id, path.absent) = (Some(id), None);
@@ -107,6 +110,11 @@ impl LogPaths {
                 && places.iter().all(|place| !place.is(&known.place))
         };
         *unnamed = known.iter().filter(is_unnamed).cloned().collect();
+        if let Some(Ok(sealed)) = &sealed
+            && sealed.log == self.log
+        {
+            pass_over_other_histories(paths, known, sealed.head());
+        }
         let furthest = order(&state.paths, &state.known).next().unwrap_or(0);
         state.current = furthest;
         state.published = state.paths[furthest].note.clone();
@@ -325,6 +333,44 @@ fn tell_apart(paths: &mut [OnePath], lie: &[Place], known: &[KnownPath], log: Lo
             )),
             (None, None) => None,
         };
+    }
+}
+
+/// Finds the paths that hold another history than the one that the key directory's seal state, which was written for the tree `sealed`, goes with, where a path
+/// has that one: a part that was given up may cover more frames than the log, or fewer. Where no path has it nothing is passed over, and nobody is
+/// answered.
+fn pass_over_other_histories(paths: &mut [OnePath], known: &[KnownPath], sealed: TreeHead) {
+    let with_state =
+        |path: &OnePath| match path.head.filter(|head| path.absent.is_none() && head.size >= sealed.size) {
+            Some(head) => histories::compare(&*path.store, sealed, head),
+            None => Histories::Untold,
+        };
+    let front = |paths: &[OnePath]| order(paths, known).next();
+    let Some(furthest) = front(paths) else { return };
+    match with_state(&paths[furthest]) {
+        Histories::One => {}
+        Histories::Untold => return,
+        Histories::Two => {
+            let all = paths.iter().map(with_state).collect::<Vec<_>>();
+            if !all.contains(&Histories::One) {
+                return;
+            }
+            paths.iter_mut().zip(all).for_each(|(path, found)| path.is_other = found == Histories::Two);
+        }
+    }
+    let Some((store, log)) =
+        front(paths).and_then(|front| Some((paths[front].store.clone(), paths[front].head?)))
+    else {
+        return;
+    };
+    let others = paths.iter_mut().filter(|path| path.is_read() && path.compared != path.note);
+    for path in others {
+        match path.head.map(|head| histories::compare(&*store, log, head)) {
+            Some(Histories::Two) => path.is_other = true,
+            // It stays one, and is not compared again.
+            Some(Histories::One) => path.compared = path.note.clone(),
+            Some(Histories::Untold) | None => {}
+        }
     }
 }
 

@@ -16,6 +16,7 @@
 //! - what the key directory notes of paths that were left is so: see [`crate::keys::paths`].
 
 mod cosigned;
+mod histories;
 mod looking;
 mod places;
 mod refusing;
@@ -37,6 +38,7 @@ use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, FileSystem, Lock, PathStanding, PathState, Paths, Result, Store, Switch};
+pub(crate) use histories::{Histories, another_history, compare, head_of, refuse_to_write};
 pub(crate) use looking::unlisted;
 pub(crate) use places::Place;
 pub(crate) use refusing::signed_elsewhere;
@@ -127,6 +129,10 @@ struct OnePath {
     /// Its checkpoint, verbatim, as it was read or written last, and what that says.
     note: Option<Vec<u8>>,
     head: Option<TreeHead>,
+    /// Whether that is of another history than the key directory's seal state, which goes with what is on another path: nothing is read of it then.
+    is_other: bool,
+    /// The checkpoint that was found to be of the log's history.
+    compared: Option<Vec<u8>>,
     /// Of a log that is written.
     lock: Option<Arc<dyn Lock>>,
     /// Where it was found last.
@@ -153,6 +159,8 @@ impl OnePath {
             bare: false,
             note: None,
             head: None,
+            is_other: false,
+            compared: None,
             lock: None,
             place: None,
             used: false,
@@ -162,11 +170,16 @@ impl OnePath {
             lacking: None,
         }
     }
+
+    /// Whether what lies on it is the log's.
+    fn is_read(&self) -> bool {
+        self.absent.is_none() && !self.is_other
+    }
 }
 
 /// The log's store for whoever reads it, put together of its own directory and the paths that the key directory and `also` name; that of
 /// its directory alone where there are no others, the key directory's settings can be read, and neither does it remember any nor has its seal
-/// state more frames than the log.
+/// state more frames than the log, or is of another history.
 ///
 /// # Errors
 /// `Unavailable` where the key directory's list of paths is damaged or cannot be read, and where one of `also` is not there, or is no path
@@ -209,8 +222,8 @@ fn join(
     let named = named.unwrap_or_default();
     let known = keys.map_or_else(|| Ok(Vec::new()), |keys| known::load(&**keys))?;
     let names_none = named.is_empty() && also.is_empty() && unread_settings.is_none();
-    let is_behind = || reads && keys.is_some_and(|keys| refusing::is_behind(&*log, &**keys));
-    if names_none && !knows_others(&*log, &known) && !is_behind() {
+    let is_compared = || reads && keys.is_some_and(|keys| histories::is_to_be_compared(&*log, &**keys));
+    if names_none && !knows_others(&*log, &known) && !is_compared() {
         return Ok(log);
     }
     let mut stores = vec![log.clone()];
@@ -374,6 +387,14 @@ pub(crate) fn not_there(store: &dyn Store) -> String {
     states.into_iter().enumerate().filter_map(told).collect::<Vec<_>>().join("; ")
 }
 
+/// The same with where it is said what there is to do; nothing where there is nothing to say.
+pub(crate) fn with_way_out(not_there: &str) -> String {
+    if not_there.is_empty() {
+        return String::new();
+    }
+    format!("{not_there}: docs/operating.md, \"The path in use is lost\", says what there is to do")
+}
+
 fn configuration(store: &dyn Store) -> Option<(LogConfig, Vec<u8>)> {
     let text = config::read(store).ok()?;
     let (config, _) = config::parse(&text).ok()?;
@@ -424,7 +445,7 @@ impl LogPaths {
             return self.readable();
         }
         let paths = order(&state.paths, &state.known).map(|index| &state.paths[index]);
-        paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
+        paths.filter(|path| path.is_read()).map(|path| (path.store.clone(), path.failed)).collect()
     }
 
     /// The stores, the one in use first, each with whether it failed.
@@ -432,7 +453,7 @@ impl LogPaths {
         let state = self.state();
         let others = order(&state.paths, &state.known).filter(|&index| index != state.current);
         let paths = std::iter::once(state.current).chain(others).map(|index| &state.paths[index]);
-        paths.filter(|path| path.absent.is_none()).map(|path| (path.store.clone(), path.failed)).collect()
+        paths.filter(|path| path.is_read()).map(|path| (path.store.clone(), path.failed)).collect()
     }
 
     /// The store that takes what is written.
@@ -442,8 +463,8 @@ impl LogPaths {
     }
 }
 
-/// The paths from the one on which the log has come furthest to the others; those that are not there come last. Anybody can copy a
-/// checkpoint: of those that have the same, those that the key directory has as kept come first, in its order.
+/// The paths from the one on which the log has come furthest to the others; those that hold another history come behind these, and those that are not
+/// there last. Anybody can copy a checkpoint: of those that have the same, those that the key directory has as kept come first, in its order.
 fn order(paths: &[OnePath], known: &[KnownPath]) -> impl Iterator<Item = usize> + use<> {
     let rank = |index: usize| {
         let place = known.iter().position(|known| Some(known.id) == paths[index].id);
@@ -458,7 +479,7 @@ fn order(paths: &[OnePath], known: &[KnownPath]) -> impl Iterator<Item = usize> 
     let mut order = (0..paths.len()).collect::<Vec<_>>();
     order.sort_by_key(|&index| {
         let path = &paths[index];
-        (path.absent.is_some(), Reverse(path.head.map(|head| head.size)), rank(index))
+        (path.absent.is_some(), path.is_other, Reverse(path.head.map(|head| head.size)), rank(index))
     });
     order.into_iter()
 }

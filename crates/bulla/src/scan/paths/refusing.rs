@@ -2,13 +2,13 @@
 //!
 //! Invariant: nothing is said to be missing that could not be looked at, so that nobody lets go of a path that is well.
 
+use super::histories::{self, Histories};
 use super::sealed::has_frames;
-use super::{LogPaths, OnePath, State, configuration, not_there};
+use super::{LogPaths, OnePath, State, not_there};
 use crate::format::path::NoPath;
 use crate::keys::files;
 use crate::keys::paths::KnownPath;
 use crate::keys::seal_state::SealState;
-use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree::TreeHead;
@@ -88,12 +88,10 @@ impl LogPaths {
                 Err(error) if is_damage(&error) || self.may_lack_frames() => return Err(self.untold(&error)),
                 Err(_) => return Ok(None),
             };
-            let writing = self.state().writing;
-            let of_size = sealed.chain.next_frame();
+            let (writing, of) = (self.state().writing, sealed.head());
             // The tree alone is enough to go on from, and not to answer from.
-            let lacks_frames = || !writing && signed < of_size && !has_frames(self, signed, of_size);
-            let covered =
-                covered_elsewhere(self, &sealed, signed).or_else(|| lacks_frames().then_some(of_size));
+            let lacks_frames = || !writing && signed < of.size && !has_frames(self, signed, of.size);
+            let covered = covered_elsewhere(self, of, signed).or_else(|| lacks_frames().then_some(of.size));
             let Some(covered) = covered else { return Ok(None) };
             if writing {
                 return Ok(Some(signed..covered));
@@ -135,11 +133,31 @@ impl LogPaths {
         ))
     }
 
-    /// That no frames are [out of reach](Paths::out_of_reach).
+    /// As [`Paths::another_history`].
+    pub(super) fn tell_another_history(&self) -> Option<String> {
+        let keys = self.keys.as_ref()?;
+        let (head, place) = {
+            let state = self.state();
+            let current = &state.paths[state.current];
+            (current.head?, current.store.describe(""))
+        };
+        let sealed = self.sealed(&**keys).ok()?.head();
+        (histories::compare(self, sealed, head) == Histories::Two).then(|| {
+            histories::another_history(&place, &keys.describe(files::SEAL_STATE), sealed.size.min(head.size))
+        })
+    }
+
+    /// That no frames are [out of reach](Paths::out_of_reach), and that this is [no other history](Paths::another_history).
     ///
     /// # Errors
-    /// `Unavailable`, naming the frames and the paths that are lost, or what keeps that from being told.
+    /// `Unavailable`, naming the frames and the paths that are lost, or what keeps that from being told; or the path with another history.
     pub(super) fn require_in_reach(&self) -> Result<()> {
+        if let Some(why) = self.tell_another_history() {
+            return Err(Error::unavailable(format!(
+                "{why}. Nothing is told of it as if it were the log: bring the directory that the key directory goes with, and keep this one \
+                 aside; docs/operating.md, \"Two histories\", says more; `bulla export --salvage` gives out what is there"
+            )));
+        }
         let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach()? else {
             return self.require_published();
         };
@@ -185,20 +203,10 @@ impl LogPaths {
     }
 }
 
-/// Whether the checkpoint in a log's own directory covers fewer frames than the seal state in `keys`, which is of this log: a writer may be
-/// about to publish one, the directory an older copy, or the rest on a path that nothing names any more.
-pub(super) fn is_behind(log: &dyn Store, keys: &dyn Store) -> bool {
-    // It is written before any checkpoint over as many frames is.
-    let (Ok(sealed), Some((config, _))) = (SealState::load(keys), configuration(log)) else { return false };
-    let Ok(Some(note)) = read_note(log) else { return false };
-    let signed = config.own_keys().open(&note);
-    sealed.log == config.id && signed.is_ok_and(|signed| signed.size < sealed.chain.next_frame())
-}
-
 /// How many frames the seal state in `keys` speaks of, where no path that is there has the tree of those: the newest checkpoint that one has
 /// covers `signed` frames, which are fewer.
 pub(crate) fn signed_elsewhere(log: &dyn Store, keys: &dyn Store, signed: u64) -> Option<u64> {
-    covered_elsewhere(log, &SealState::load(keys).ok()?, signed)
+    covered_elsewhere(log, SealState::load(keys).ok()?.head(), signed)
 }
 
 /// Whether an error of the seal state says that it is there and is none, which is no lack of a permission.
@@ -206,8 +214,7 @@ pub(super) fn is_damage(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable && error.io_error().is_none()
 }
 
-fn covered_elsewhere(log: &dyn Store, state: &SealState, signed: u64) -> Option<u64> {
-    let of = TreeHead { size: state.chain.next_frame(), root: state.root };
+fn covered_elsewhere(log: &dyn Store, of: TreeHead, signed: u64) -> Option<u64> {
     if of.size <= signed {
         return None;
     }

@@ -1,5 +1,6 @@
 //! Which path takes what is written: another one where one fails, and what of that the key directory notes.
 
+use super::histories::refuse_to_write;
 use super::looking::require_directories;
 use super::places::Place;
 use super::spreading::Lacking;
@@ -124,11 +125,18 @@ impl LogPaths {
         let (heads, newest) = {
             let state = self.state();
             let heads = state.paths.iter().filter(|path| path.absent.is_none());
-            let of = |path: &OnePath| Some((path.store.describe(""), path.head?));
+            let of = |path: &OnePath| Some((path.store.describe(""), path.head?, path.is_other));
             (heads.filter_map(of).collect::<Vec<_>>(), state.paths[state.current].head)
         };
         let Some(newest) = newest else { return Vec::new() };
-        let unlike = |(place, head)| Some((place, self.compare(head, newest).err()?));
+        let unlike = |(place, head, is_other)| match is_other {
+            true => {
+                let why = "it holds another history of the log than the key directory's seal state goes with"
+                    .to_owned();
+                Some((place, Unlike::Other(why)))
+            }
+            false => Some((place, self.compare(head, newest).err()?)),
+        };
         heads.into_iter().filter_map(unlike).collect()
     }
 
@@ -445,6 +453,10 @@ impl Paths for LogPaths {
         self.require_settings()
     }
 
+    fn another_history(&self) -> Option<String> {
+        self.tell_another_history()
+    }
+
     fn out_of_reach(&self) -> Result<Option<Range<u64>>> {
         self.signed_out_of_reach()
     }
@@ -493,11 +505,16 @@ impl Paths for LogPaths {
         self.require_told_apart()?;
         self.require_settings()?;
         self.require_there()?;
+        if let Some(why) = self.tell_another_history() {
+            return Err(refuse_to_write(&why));
+        }
         if let Some((place, why)) = self.unlike().into_iter().next() {
             return Err(match why {
                 Unlike::Unclear(_) => Error::unavailable(format!("{place}, a path of the log: {why}")),
                 Unlike::Other(why) => Error::tampered(format!(
-                    "{place}, a path of the log, contradicts the others: {why}; run `bulla verify`"
+                    "{place}, a path of the log, contradicts the others: {why}; run `bulla verify`. Where a part of the log that was given up by \
+                     `bulla restore --older-log` lies there, keep that directory aside (`mv`), and leave it out of `backup_paths`: \
+                     docs/operating.md, \"Two histories\""
                 )),
             });
         }

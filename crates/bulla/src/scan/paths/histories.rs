@@ -1,0 +1,80 @@
+//! Whether a checkpoint and the seal state in the key directory are of one history of the log.
+//!
+//! A part of a log can be given up (`restore --older-log`), and other frames be written in its place: then one key has signed two histories. What
+//! lies in a directory does not tell which of them is the log; the seal state does, which moves on with it.
+//!
+//! Invariant: two histories are told only where tiles that come to the root of the longer tree say that the shorter one is no beginning of it. So
+//! nobody who reads beside a writer is told so: the seal state is written before a checkpoint over as many frames is, and files of the tree that are
+//! replaced meanwhile say nothing.
+
+use super::configuration;
+use crate::keys::seal_state::SealState;
+use crate::scan::checkpoint::read_note;
+use crate::scan::stored_tree;
+use bulla_proof::tree::TreeHead;
+use bulla_store::{Error, Store};
+use bulla_text::spelling::counted;
+
+/// What two trees are to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Histories {
+    /// The shorter one is a beginning of the other.
+    One,
+    Two,
+    /// The tiles do not tell.
+    Untold,
+}
+
+/// Compares two trees by the tiles of the longer one.
+pub(crate) fn compare(log: &dyn Store, one: TreeHead, other: TreeHead) -> Histories {
+    let (shorter, longer) = if one.size <= other.size { (one, other) } else { (other, one) };
+    let root = match shorter.size {
+        0 => return Histories::One,
+        size if size == longer.size => Some(longer.root),
+        size => stored_tree::root_at(log, longer, size).ok().flatten(),
+    };
+    match root {
+        Some(root) if root == shorter.root => Histories::One,
+        Some(_) => Histories::Two,
+        None => Histories::Untold,
+    }
+}
+
+/// What is said of a log, or a path, in `place`, of which not all of the first so many frames are those that the seal state, which is called `state`, was
+/// written for.
+pub(crate) fn another_history(place: &str, state: &str, frames: u64) -> String {
+    let frames = counted(frames, "frame");
+    format!(
+        "{place} holds another history of the log than {state} goes with: not all of its first {frames} are those that this was written for. It is one \
+         that was given up (`bulla restore --older-log`), or was put in the place of the log"
+    )
+}
+
+/// Why a log is not written that holds another history.
+pub(crate) fn refuse_to_write(another_history: &str) -> Error {
+    Error::tampered(format!(
+        "{another_history}; bring the directory that the key directory goes with, and keep this one aside: docs/operating.md, \"Two histories\", says \
+         more; run `bulla verify`"
+    ))
+}
+
+/// What the checkpoint of a directory says, where it is signed by the log's key.
+pub(crate) fn head_of(log: &dyn Store) -> Option<TreeHead> {
+    let ((config, _), note) = (configuration(log)?, read_note(log).ok()??);
+    let checkpoint = config.own_keys().open(&note).ok()?;
+    Some(TreeHead { size: checkpoint.size, root: checkpoint.root })
+}
+
+/// Whether whoever reads the log in its own directory alone has to be told what the seal state in `keys` says of it, if that is this log's: the
+/// checkpoint there covers fewer frames, since a writer is about to publish one, the directory is an older copy, or the rest lies on a path that
+/// nothing names any more; or it is of another history.
+pub(super) fn is_to_be_compared(log: &dyn Store, keys: &dyn Store) -> bool {
+    // It is written before any checkpoint over as many frames is.
+    let (Ok(sealed), Some((config, _)), Some(head)) =
+        (SealState::load(keys), configuration(log), head_of(log))
+    else {
+        return false;
+    };
+    let is_other = || compare(log, sealed.head(), head) == Histories::Two;
+    sealed.log == config.id && (head.size < sealed.head().size || is_other())
+}
