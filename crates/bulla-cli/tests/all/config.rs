@@ -268,7 +268,10 @@ fn what_is_wrong_with_a_file_of_settings_is_said_in_one_line() {
     let place = Place::new();
     std::fs::write(place.keys("settings.toml"), "[settings]\nbackup_paths = [\n  x\n").unwrap();
     let ran = place.append(&[], b"").exits(exit::ENVIRONMENT);
-    assert!(ran.err.contains("settings.toml: line 3, column 4: ") && !ran.err.contains("\\n"), "{ran:?}");
+    assert!(
+        ran.err.contains("settings.toml: line 3, column 4, `x`: ") && !ran.err.contains("\\n"),
+        "{ran:?}"
+    );
     std::fs::remove_file(place.keys("settings.toml")).unwrap();
     // That part of the file is read by itself.
     let lines = text(&place).lines().count();

@@ -396,8 +396,11 @@ fn wrong_toml((before, text): (&str, &str), error: &toml::de::Error) -> Error {
         return Error::invalid(what);
     };
     let line = 1 + before.matches('\n').count() + above.matches('\n').count();
-    let column = 1 + above.chars().rev().take_while(|c| *c != '\n').count();
-    Error::invalid(format!("line {line}, column {column}: {what}"))
+    let begin = above.rfind('\n').map_or(0, |end| end + 1);
+    let column = 1 + above[begin..].chars().count();
+    // Of a value that is of another kind the message does not name the key.
+    let source = text[begin..].lines().next().unwrap_or_default().trim();
+    Error::invalid(format!("line {line}, column {column}, `{source}`: {what}"))
 }
 
 /// In how many groups what is common occurs at least, as a person writes it: `16`, or `off`.
