@@ -97,9 +97,15 @@ impl Verify {
             // What is wrong with the vault, or with a pin, says nothing of the log, of which the violations come first.
             let without =
                 |pins| self.verify(keys, &at_hand, Groups::NotOpened(failure.message.clone()), pins);
-            let (report, level) =
-                without(PinUse::Held).or_else(|failure| without(PinUse::None).map_err(|_| failure))?;
-            if report.ok { Err(self.hint(failure)) } else { Ok((report, level)) }
+            let held = without(PinUse::Held);
+            // Without keys a pin that was named fails in the same way, and one that is remembered is left out.
+            let is_of_pin = held.is_err() || self.pin.as_deref().is_some_and(|pin| !pin.exists());
+            let (report, level) = held.or_else(|failure| without(PinUse::None).map_err(|_| failure))?;
+            match report.ok {
+                true if is_of_pin => Err(failure),
+                true => Err(self.hint(failure)),
+                false => Ok((report, level)),
+            }
         })?;
         match self.json {
             true => print_json(&ReportJson::new(&report, &level)),

@@ -154,8 +154,8 @@ impl Mirror {
         listed.and_then(|_| bulla::keys::settings::load(&store)).map(drop).map_err(|error| {
             let exit = error.kind().into();
             let message = format!(
-                "{error}: its settings.toml and paths say where else the log may lie; let this user read these two, or name the log's \
-                 other paths with --also"
+                "{error}: its settings.toml and paths say where else the log may lie; let this user read these two, or, where it can \
+                 read paths, name the log's other paths with --also"
             );
             Failure::new(exit, message)
         })

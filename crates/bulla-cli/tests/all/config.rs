@@ -247,6 +247,39 @@ fn what_a_promise_rests_on_is_refused_in_the_logs_file_and_moved_by_setting_it()
     assert_eq!(std::fs::read_dir(&disk).unwrap().count(), 0);
 }
 
+/// Else the first outage would tell of it, and what is dropped then is in no file.
+#[test]
+fn an_error_path_that_is_no_directory_is_refused_when_it_is_set() {
+    let place = Place::new();
+    let file = place.write("file", b"");
+    let inside = format!("{file}/errors");
+    for value in [&file, &inside] {
+        let ran = config(&place, &["set", "error_path", value]).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("it is no directory: name one"), "{ran:?}");
+        assert!(!place.keys("settings.toml").exists());
+    }
+    let nowhere = place.path("errors").into_os_string().into_string().unwrap();
+    config(&place, &["set", "error_path", &nowhere]).exits(exit::DONE);
+}
+
+/// What is said of it is a part of a sentence, which goes on behind it.
+#[test]
+fn what_is_wrong_with_a_file_of_settings_is_said_in_one_line() {
+    let place = Place::new();
+    std::fs::write(place.keys("settings.toml"), "[settings]\nbackup_paths = [\n  x\n").unwrap();
+    let ran = place.append(&[], b"").exits(exit::ENVIRONMENT);
+    assert!(
+        ran.err.contains("settings.toml: line 3, column 4, `x`: ") && !ran.err.contains("\\n"),
+        "{ran:?}"
+    );
+    std::fs::remove_file(place.keys("settings.toml")).unwrap();
+    // That part of the file is read by itself.
+    let lines = text(&place).lines().count();
+    std::fs::write(place.audit().join("bulla.toml"), text(&place) + "linger = 5 x\n").unwrap();
+    let ran = place.append(&[], b"").exits(exit::VIOLATION);
+    assert!(ran.err.contains(&format!("bulla.toml: line {}, column ", lines + 1)), "{ran:?}");
+}
+
 /// What opening the log would refuse is not set, so that nobody finds out when the next writer starts.
 #[test]
 fn replicas_that_opening_would_refuse_are_not_set_beside_a_writer_or_without_one() {

@@ -215,7 +215,7 @@ fn keys_do_not_get_into_the_log_by_a_detour() {
 fn an_edited_configuration_is_the_same_to_whatever_changes_a_log_beside_a_writer_and_without_one() {
     type Edit = fn(String) -> String;
     let edits: [(&str, Edit, i32, &str); 3] = [
-        ("no TOML", |text| format!("[[[\n{text}"), exit::VIOLATION, "bulla.toml: TOML parse error"),
+        ("no TOML", |text| format!("[[[\n{text}"), exit::VIOLATION, "bulla.toml: line 1, column "),
         (
             "another origin",
             |text| text.replace("origin = \"", "origin = \"x"),

@@ -444,6 +444,41 @@ fn a_key_directory_that_cannot_be_read_is_no_word_that_there_are_no_other_paths(
     assert_eq!(verified(&place, &to)["tree_size"], size(&place));
 }
 
+/// Paths that are named stand in for the settings, and for nothing that says which of them are lost.
+#[test]
+fn a_list_of_paths_that_cannot_be_read_is_refused_with_a_way_out() {
+    let (place, to) = filled();
+    let (settings, paths) = (place.keys("settings.toml"), place.keys("paths"));
+    fs::write(&settings, "[settings\n").unwrap();
+    let also = place.path("also");
+    let mirror = || arguments!["mirror", place.audit(), &to, "--once", "--also", &also];
+    fs::write(&paths, "bulla paths").unwrap();
+    let ran = bulla(mirror()).exits(exit::ENVIRONMENT);
+    assert!(
+        ran.err.contains("paths is damaged: ") && ran.err.contains("restore it from a backup"),
+        "{ran:?}"
+    );
+    fs::remove_file(&paths).unwrap();
+    fs::create_dir(&paths).unwrap();
+    let ran = bulla(mirror()).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("which of them are lost: let this user read it"), "{ran:?}");
+    assert!(!to.exists());
+}
+
+/// It is a pin: a mirror that began anew would forget what it was.
+#[test]
+fn a_copy_without_its_configuration_is_damaged_and_no_directory_of_somebody_else() {
+    let (place, to) = filled();
+    let mirror = || bulla(arguments!["mirror", place.audit(), &to, "--once"]);
+    mirror().exits(exit::DONE);
+    fs::remove_file(to.join("bulla.toml")).unwrap();
+    let ran = mirror().exits(exit::VIOLATION);
+    assert!(ran.err.contains("no bulla.toml") && ran.err.contains("from the source"), "{ran:?}");
+    fs::copy(place.audit().join("bulla.toml"), to.join("bulla.toml")).unwrap();
+    mirror().exits(exit::DONE);
+    assert_eq!(verified(&place, &to)["tree_size"], size(&place));
+}
+
 /// What a receiver says that cannot be so: nothing has arrived there.
 #[test]
 fn a_receiver_that_says_it_is_done_is_not_believed() {

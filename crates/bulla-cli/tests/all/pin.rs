@@ -142,7 +142,13 @@ fn a_pin_that_is_gone_is_refused_until_somebody_makes_it_again_aloud() {
         [("append", &["--pin", &pin][..]), ("append", &[]), ("verify", &[]), ("verify", &["--pin", &pin])]
     {
         let ran = place.run(command, more).exits(exit::REFUSED);
-        assert!(ran.err.contains(&format!("the pin {pin} is gone")), "{command} {more:?}: {ran:?}");
+        let says = |what: &str| ran.err.contains(what);
+        assert!(says(&format!("the pin {pin} is gone")), "{command} {more:?}: {ran:?}");
+        assert!(
+            says(&format!("`bulla config DIR set pin {pin}` makes it again")),
+            "{command} {more:?}: {ran:?}"
+        );
+        assert!(!says("--public"), "{command} {more:?}: {ran:?}");
         assert!(!Path::new(&pin).exists());
     }
     place.run("verify", &["--public"]).exits(exit::DONE);
@@ -244,6 +250,22 @@ fn violations_come_before_what_is_wrong_with_a_pin() {
         let ran = place.run("verify", more).exits(exit::VIOLATION);
         assert!(ran.out.contains("violation ") && !ran.out.contains("pin-mismatch"), "{ran:?}");
     }
+}
+
+#[test]
+fn nobody_is_sent_to_public_data_where_a_pin_fails() {
+    let (place, pin) = filled();
+    place.append(&["--pin", &pin], b"").exits(exit::DONE);
+    let link = place.path("link.pin");
+    std::os::unix::fs::symlink(&pin, &link).unwrap();
+    let ran = place.run("verify", &["--pin", link.to_str().unwrap()]);
+    assert!(
+        ran.code != exit::DONE && ran.err.contains("link.pin") && !ran.err.contains("--public"),
+        "{ran:?}"
+    );
+    fs::write(place.keys("vault").join("vault.db"), "no vault").unwrap();
+    let ran = place.run("verify", &[]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.ends_with("; --public needs no keys\n"), "{ran:?}");
 }
 
 #[test]

@@ -42,8 +42,8 @@ use bulla_store::{FileSystem, Lock, Store};
 pub(crate) use carry_out::remove_leftover;
 use carry_out::{change_log, lock};
 use names::{
-    BACKUP_PATHS, ERASURE_KEY, FIELDS, HEARTBEAT, PIN, PLACES, RECIPIENTS, REPLICAS, WITNESS_POLICY,
-    check_key, unknown_key,
+    BACKUP_PATHS, ERASURE_KEY, ERROR_PATH, FIELDS, HEARTBEAT, PIN, PLACES, RECIPIENTS, REPLICAS,
+    WITNESS_POLICY, check_key, unknown_key,
 };
 pub use paths::{PathChange, PathOutcome};
 use plan::Plan;
@@ -311,7 +311,7 @@ impl Configure {
         bulla_store::require_own(&*keys)?;
         let _lock = lock(&*log)?;
         let mut plan = self.plan(&*log, &*keys)?;
-        self.check_places(&plan, (&*log, &*keys))?;
+        self.check_places(&plan, (&*log, &*keys), environment)?;
         self.check_replicas(&plan, (&*log, &*keys), environment)?;
         self.check_former_keys(&plan, &log)?;
         match plan.configured.log {
@@ -344,7 +344,7 @@ impl Configure {
         let _lock = lock(log)?;
         let mut plan = self.plan(log, &*engine.keys)?;
         plan.configured.live = true;
-        self.check_places(&plan, (log, &*engine.keys))?;
+        self.check_places(&plan, (log, &*engine.keys), &engine.environment)?;
         self.check_replicas(&plan, (log, &*engine.keys), &engine.environment)?;
         if self.changes(BACKUP_PATHS) {
             // The writer has those that it locked.
@@ -363,12 +363,34 @@ impl Configure {
     }
 
     /// Refuses places that opening the log would refuse, where one is named here.
-    fn check_places(&self, plan: &Plan, (log, keys): (&dyn Store, &dyn Store)) -> Result<()> {
+    fn check_places(
+        &self,
+        plan: &Plan,
+        (log, keys): (&dyn Store, &dyn Store),
+        environment: &Environment,
+    ) -> Result<()> {
         let is_place =
             |(name, value): &(String, Option<String>)| PLACES.contains(&&**name) && value.is_some();
-        match self.settings.iter().any(is_place) {
-            true => places::check(&plan.tuning, log, keys),
-            false => Ok(()),
+        if !self.settings.iter().any(is_place) {
+            return Ok(());
+        }
+        self.check_error_path(plan, environment)?;
+        places::check(&plan.tuning, log, keys)
+    }
+
+    /// Refuses an error path that is something else than a directory: else that would be told by the first outage.
+    fn check_error_path(&self, plan: &Plan, environment: &Environment) -> Result<()> {
+        let named = plan.tuning.error_path.as_deref().filter(|_| self.changes(ERROR_PATH));
+        let is_none = |path: &&Path| {
+            let listed = log_paths::open_path(path, environment).list("");
+            listed.is_err_and(|error| error.kind() == io::ErrorKind::NotADirectory)
+        };
+        match named.filter(is_none) {
+            Some(path) => Err(Error::unavailable(format!(
+                "{}, which `{ERROR_PATH}` names: it is no directory: name one, or where one can be made",
+                path.display()
+            ))),
+            None => Ok(()),
         }
     }
 

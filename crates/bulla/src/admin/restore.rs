@@ -15,16 +15,18 @@ mod outlook;
 
 use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
-use crate::format::event::Event;
 use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::personal;
-use crate::keys::restoring::Unknown;
+use crate::keys::restoring::{GivenUp, Unknown};
 use crate::keys::seal_state::SealState;
 use crate::keys::vault;
 use crate::read::reader::Reader;
+use crate::scan::events::each_event;
+use crate::scan::manifest::Manifest;
 use crate::scan::paths::{self, not_there};
+use crate::scan::snapshot::Snapshot;
 use crate::write::engine::pins::PinAtHand;
 use crate::write::engine::{
     Directories, Engine, Vaults, after_resumed, check_kept_replicas, leave_out, load_signing_key, pass_over,
@@ -164,7 +166,7 @@ impl Restore {
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let log = paths::join_to_write(log, Some(&keys), &[], &self.environment)?;
         let stores = (log.clone(), keys.clone());
-        let Begun { config, directories, state, unknown, given_up, reader, replicas, looked } =
+        let Begun { config, directories, state, unknown, is_untold, reader, replicas, looked } =
             self.begin(&stores)?;
         let Looked { outlook, mut numbers, mut erased, is_cut } = looked;
         (self.tell)(&outlook);
@@ -178,7 +180,7 @@ impl Restore {
             unknown.save(&*keys)?;
         }
         // Before the seal state is there: with that nothing says that the log may have been longer.
-        if given_up == Some(GivenUp::Untold) {
+        if is_untold {
             pass_over(&replicas, (&*log, &*keys), &config, &self.environment)?;
         }
         if outlook.makes_seal_state {
@@ -191,7 +193,8 @@ impl Restore {
         if is_cut {
             leave_out(&replicas, (&*log, &*keys), &config, &self.environment, &erased)?;
         }
-        let vaults = Vaults::of_restore(unknown.is_some_and(|unknown| unknown.older_log));
+        let given_up = unknown.and_then(|unknown| unknown.given_up);
+        let vaults = Vaults::of_restore(given_up.is_some());
         let engine = Engine::open_as(stores, &directories, Options::default(), self.environment, vaults)?;
         let (hold_differences, resumed) = (engine.hold_differences.clone(), engine.resumed.clone());
         if let Some(ResumedErasure::Finished { numbers }) = &resumed {
@@ -214,8 +217,10 @@ impl Restore {
                 let left_out = engine.skip_subjects(next)?;
                 lost = numbers.lost(&left_out, &erased);
             }
-            // A vault from before this is known by it.
-            if let Some(given_up) = given_up {
+            // A vault from before this is known by it. An attempt that was cut short may have told it.
+            if let Some(given_up) = given_up
+                && !is_told(&log, given_up)?
+            {
                 engine.record(given_up.event())?;
             }
             // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
@@ -244,9 +249,10 @@ impl Restore {
             (state, _) => (state?, false),
         };
         let before = Unknown::load(&**keys)?;
-        let older_log = self.older_log || before.is_some_and(|before| before.older_log);
-        let is_untold = made && log.paths().is_some_and(Paths::has_lost_one);
-        if is_untold && !older_log {
+        let given_up_before = before.and_then(|before| before.given_up);
+        let older_log = self.older_log || given_up_before.is_some();
+        let has_lost_path = made && log.paths().is_some_and(Paths::has_lost_one);
+        if has_lost_path && !older_log {
             return Err(lost_path(&**log, &**keys));
         }
         let reader = match (config.erasure, &self.identity) {
@@ -266,20 +272,16 @@ impl Restore {
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
         found.compare((&**log, &config), pin.as_ref())?;
-        let given_up = match vault.as_ref().filter(|_| found.is_cut()) {
-            Some(vault) => Some(GivenUp::Followed(vault.follows()?.size)),
-            None if is_untold => Some(GivenUp::Untold),
-            None if before.is_some_and(|before| before.older_log) => Some(GivenUp::Before),
-            None => None,
-        };
-        let unknown = match config.erasure {
+        let is_untold = has_lost_path && !found.is_cut();
+        let given_up = found.given_up(is_untold, given_up_before);
+        let unknown = match config.erasure || given_up.is_some() {
             true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, given_up))?),
             false => None,
         };
         let reads = reader.as_ref().zip(unknown);
         let looked = look(&**keys, &config, vault.as_ref(), (&state, made), found, reads)?;
         let replicas = tuning.vault_replicas;
-        Ok(Begun { config, directories, state, unknown, given_up, reader, replicas, looked })
+        Ok(Begun { config, directories, state, unknown, is_untold, reader, replicas, looked })
     }
 
     /// Whether a new vault is made: where that is asked for, and where an earlier attempt to make one was cut short and nothing has come
@@ -345,25 +347,12 @@ fn lost_path(log: &dyn Store, keys: &dyn Store) -> Error {
     )
 }
 
-/// What tells of the part of the log that is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum GivenUp {
-    /// The vault, which has followed so many frames.
-    Followed(u64),
-    /// Nothing: the log has lost a path, and no seal state says how far it had come, so that the vault may not have followed all.
-    Untold,
-    /// What an attempt before this one went by, which has seen to the vault.
-    Before,
-}
-
-impl GivenUp {
-    /// What the log is to tell of it.
-    fn event(self) -> Event {
-        match self {
-            GivenUp::Followed(known) => Event::Truncated { known },
-            GivenUp::Untold | GivenUp::Before => Event::Truncated { known: 0 },
-        }
-    }
+/// Whether the log tells already that this part of it is given up. An event before the frames that the log had then is of another part.
+fn is_told(log: &Arc<dyn Store>, given_up: GivenUp) -> Result<bool> {
+    let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
+    let mut is_told = false;
+    each_event(&manifest, given_up.left, |_, event| is_told |= event == given_up.event())?;
+    Ok(is_told)
 }
 
 /// What is known once the locks are held, and before anything is changed.
@@ -371,10 +360,10 @@ struct Begun {
     config: LogConfig,
     directories: Arc<Directories>,
     state: SealState,
-    /// Of a log with erasure.
+    /// Of a log with erasure, and of one that is gone on with although it may have been longer.
     unknown: Option<Unknown>,
-    /// Of a log that is gone on with although it may have been longer.
-    given_up: Option<GivenUp>,
+    /// Whether the log has lost a path, and neither a seal state nor the vault says how far it had come: the vault may not have followed all.
+    is_untold: bool,
     /// Of a log with erasure.
     reader: Option<Reader>,
     /// Where the vault's replicas are.
@@ -392,18 +381,16 @@ fn first_unknown(
     vault: Option<&Vault>,
     (new_vault, given_up): (bool, Option<GivenUp>),
 ) -> Result<Unknown> {
-    let older_log = given_up.is_some_and(|given_up| given_up != GivenUp::Before);
-    let mut frame = if new_vault || older_log { 0 } else { state.chain.next_frame() };
+    let mut frame = if new_vault || given_up.is_some() { 0 } else { state.chain.next_frame() };
     if let Some(vault) = vault
         && vault.next_number()? < state.subjects
     {
         frame = frame.min(vault.follows()?.size);
     }
-    let mut unknown = Unknown { frame, subject: state.subjects, new_vault, older_log };
+    let mut unknown = Unknown { frame, subject: state.subjects, new_vault, given_up };
     if let Some(before) = before {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);
-        unknown.older_log |= before.older_log;
     }
     Ok(unknown)
 }

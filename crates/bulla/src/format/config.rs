@@ -221,7 +221,7 @@ fn is_log(store: &dyn Store) -> bool {
     store.open(files::CHECKPOINT).is_ok() || has_segments(store)
 }
 
-fn has_segments(store: &dyn Store) -> bool {
+pub(crate) fn has_segments(store: &dyn Store) -> bool {
     segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty())
 }
 
@@ -292,10 +292,9 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     }
     let cut = settings_line(text);
     let (log, settings) = text.split_at(cut);
-    let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());
     check_version(log)?;
-    let table = toml::from_str::<LogPart>(log).map_err(invalid)?.log;
-    let settings = parse_settings(settings)?;
+    let table = toml::from_str::<LogPart>(log).map_err(|error| wrong_toml(("", log), &error))?.log;
+    let settings = parse_settings_behind(log, settings)?;
     let verifier_key = table.vkey.parse::<VerifierKey>();
     let verifier_key = verifier_key.map_err(|error| Error::invalid(format!("`vkey`: {error}")))?;
     if verifier_key.name() != table.origin {
@@ -381,9 +380,27 @@ pub(crate) fn check_extra(key: &str) -> Result<()> {
 /// # Errors
 /// `Invalid`, naming what is wrong.
 pub(crate) fn parse_settings(text: &str) -> Result<Options> {
+    parse_settings_behind("", text)
+}
+
+/// The same of a text with `before` above it in its file.
+fn parse_settings_behind(before: &str, text: &str) -> Result<Options> {
     let parsed = toml::from_str::<SettingsPart>(text);
-    let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());
-    parsed.map(|part| part.settings).map_err(invalid)
+    parsed.map(|part| part.settings).map_err(|error| wrong_toml((before, text), &error))
+}
+
+/// What is wrong with a text, in one line: it is said as a part of sentences. `before` is what is above the text in its file.
+fn wrong_toml((before, text): (&str, &str), error: &toml::de::Error) -> Error {
+    let what = error.message().trim_end().replace('\n', ": ");
+    let Some(above) = error.span().and_then(|span| text.get(..span.start)) else {
+        return Error::invalid(what);
+    };
+    let line = 1 + before.matches('\n').count() + above.matches('\n').count();
+    let begin = above.rfind('\n').map_or(0, |end| end + 1);
+    let column = 1 + above[begin..].chars().count();
+    // Of a value that is of another kind the message does not name the key.
+    let source = text[begin..].lines().next().unwrap_or_default().trim();
+    Error::invalid(format!("line {line}, column {column}, `{source}`: {what}"))
 }
 
 /// In how many groups what is common occurs at least, as a person writes it: `16`, or `off`.
@@ -447,9 +464,7 @@ pub(crate) fn settings_line(text: &str) -> usize {
 
 /// A newer format is told from a broken file before anything else is looked at.
 fn check_version(log: &str) -> Result<()> {
-    let table = log
-        .parse::<toml::Table>()
-        .map_err(|error| Error::invalid(error.to_string().trim_end().to_owned()))?;
+    let table = log.parse::<toml::Table>().map_err(|error| wrong_toml(("", log), &error))?;
     let version = table.get("log").and_then(|log| log.get("version"));
     let version = version.map(|version| version.as_integer().ok_or(version)).transpose();
     let version =

@@ -12,7 +12,7 @@
 
 use crate::format::path::PathId;
 use crate::keys::files;
-use bulla_store::{Result, Store};
+use bulla_store::{Error, Result, Store};
 
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 17;
@@ -47,7 +47,13 @@ pub(crate) struct KnownPath {
 /// # Errors
 /// `Unavailable` where it is damaged or cannot be read.
 pub(crate) fn load(keys: &dyn Store) -> Result<Vec<KnownPath>> {
-    let Some(bytes) = files::read_if_there(keys, files::PATHS, LIMIT)? else { return Ok(Vec::new()) };
+    let read = files::read_if_there(keys, files::PATHS, LIMIT).map_err(|error| match error.io_error() {
+        Some(_) => Error::unavailable(format!(
+            "{error}: it says which paths the log lies on, and which of them are lost: let this user read it, or restore it from a backup"
+        )),
+        None => error,
+    });
+    let Some(bytes) = read? else { return Ok(Vec::new()) };
     let known = parse(&bytes);
     known.ok_or_else(|| files::damaged(keys, files::PATHS, "it is no list of paths"))
 }

@@ -1,5 +1,6 @@
 //! What a key directory that is being taken up did not know when that began: it is kept there until that is done.
 
+use crate::format::event::Event;
 use crate::keys::files;
 use bulla_store::{Error, Result, Store};
 
@@ -10,19 +11,41 @@ pub(crate) struct Unknown {
     pub(crate) subject: u64,
     /// Whether a new vault is being made: what there is of a vault may be what came of that.
     pub(crate) new_vault: bool,
-    /// Whether the log is gone on with although it ends before what the vault has followed.
-    pub(crate) older_log: bool,
+    /// Where the log is gone on with although it ends before what the vault has followed, or may: what is given up.
+    pub(crate) given_up: Option<GivenUp>,
+}
+
+/// The part of a log that is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GivenUp {
+    /// How many frames the keys knew of; 0 where nothing told.
+    pub(crate) known: u64,
+    /// How many frames the log had when that began. The event that tells of it comes behind them.
+    pub(crate) left: u64,
+}
+
+impl GivenUp {
+    /// How many frames that part is known to have had.
+    pub(crate) fn frames(self) -> u64 {
+        self.known.saturating_sub(self.left)
+    }
+
+    /// What the log is to tell of it.
+    pub(crate) fn event(self) -> Event {
+        Event::Truncated { known: self.known }
+    }
 }
 
 /// What follows the numbers where a new vault is being made.
 const NEW_VAULT: &str = " new-vault";
-/// What follows that where the log may end before what the vault has followed.
-const OLDER_LOG: &str = " older-log";
+/// What follows that where the log may end before what the vault has followed: how many frames the keys knew of comes behind it, then how
+/// many the log had.
+const OLDER_LOG: &str = " older-log ";
 
 /// No vault gives this number, nor one above it.
 const END: u64 = 1 << 32;
 /// The longest file of them, in bytes.
-const MOST: u64 = 64;
+const MOST: u64 = 128;
 
 impl Unknown {
     /// What is written down in `keys`; `None` where nothing is being taken up.
@@ -32,11 +55,20 @@ impl Unknown {
     pub(crate) fn load(keys: &dyn Store) -> Result<Option<Self>> {
         let Some(bytes) = files::read_if_there(keys, files::RESTORING, MOST)? else { return Ok(None) };
         let numbers = || {
-            let (text, older_log) = without(OLDER_LOG, std::str::from_utf8(&bytes).ok()?.strip_suffix('\n')?);
-            let (text, new_vault) = without(NEW_VAULT, text);
-            let (frame, subject) = text.split_once(' ')?;
-            let (frame, subject) = (frame.parse().ok()?, subject.parse().ok()?);
-            let unknown = Unknown { frame, subject, new_vault, older_log };
+            let text = std::str::from_utf8(&bytes).ok()?.strip_suffix('\n')?;
+            let (text, given_up) = match text.split_once(OLDER_LOG) {
+                Some((text, numbers)) => {
+                    let (known, left) = two_numbers(numbers)?;
+                    (text, Some(GivenUp { known, left }))
+                }
+                None => (text, None),
+            };
+            let (text, new_vault) = match text.strip_suffix(NEW_VAULT) {
+                Some(text) => (text, true),
+                None => (text, false),
+            };
+            let (frame, subject) = two_numbers(text)?;
+            let unknown = Unknown { frame, subject, new_vault, given_up };
             // Each has one spelling.
             (subject < END && unknown.text().as_bytes() == &bytes[..]).then_some(unknown)
         };
@@ -57,17 +89,14 @@ impl Unknown {
 
     fn text(&self) -> String {
         let new_vault = if self.new_vault { NEW_VAULT } else { "" };
-        let older_log = if self.older_log { OLDER_LOG } else { "" };
-        format!("{} {}{new_vault}{older_log}\n", self.frame, self.subject)
+        let given_up = self.given_up.map(|GivenUp { known, left }| format!("{OLDER_LOG}{known} {left}"));
+        format!("{} {}{new_vault}{}\n", self.frame, self.subject, given_up.unwrap_or_default())
     }
 }
 
-/// The text without what it may end with, and whether it did.
-fn without<'t>(end: &str, text: &'t str) -> (&'t str, bool) {
-    match text.strip_suffix(end) {
-        Some(rest) => (rest, true),
-        None => (text, false),
-    }
+fn two_numbers(text: &str) -> Option<(u64, u64)> {
+    let (first, second) = text.split_once(' ')?;
+    Some((first.parse().ok()?, second.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -78,8 +107,9 @@ mod tests {
     #[test]
     fn it_has_one_spelling_and_bounds() {
         let keys = Memory::new();
-        for (new_vault, older_log) in [(false, false), (true, false), (false, true), (true, true)] {
-            let unknown = Unknown { frame: u64::MAX, subject: END - 1, new_vault, older_log };
+        let part = Some(GivenUp { known: u64::MAX, left: u64::MAX });
+        for (new_vault, given_up) in [(false, None), (true, None), (false, part), (true, part)] {
+            let unknown = Unknown { frame: u64::MAX, subject: END - 1, new_vault, given_up };
             unknown.save(&keys).unwrap();
             assert_eq!(Unknown::load(&keys).unwrap().unwrap().text(), unknown.text());
         }
@@ -94,7 +124,12 @@ mod tests {
             "2 1 \n",
             "2\n",
             "",
-            "2 1 older-log new-vault\n",
+            "2 1 older-log\n",
+            "2 1 older-log 10\n",
+            "2 1 older-log 10 04\n",
+            "2 1 older-log 10 4 1\n",
+            "2 1 older-log 10 4 new-vault\n",
+            "2 1 older-log 10 4 older-log 10 4\n",
             "2 1 new-vault new-vault\n",
             "2 4294967296\n",
             "18446744073709551616 1\n",

@@ -72,6 +72,14 @@ fn require_mirror(store: &dyn Store) -> Result<()> {
     let is_begun = items.iter().any(|item| item.name == config::FILE || item.name == arriving::NEXT);
     match items.into_iter().find(is_content).filter(|_| !is_begun) {
         None => Ok(()),
+        // What its checkpoint says a mirror that began anew would not know.
+        Some(_) if store.open(files::CHECKPOINT).is_ok() && config::has_segments(store) => {
+            Err(Error::tampered(format!(
+                "{} has the checkpoint and the segments of a log, and no {}: put that file back, from the source, too",
+                store.describe(""),
+                config::FILE
+            )))
+        }
         Some(other) => Err(Error::new(
             ErrorKind::Refused,
             format!(

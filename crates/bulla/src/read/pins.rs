@@ -110,8 +110,7 @@ impl Pins {
                     None
                 }
                 PinFile::Nothing if known => {
-                    let why = pin.gone(", and the log's keys remember it");
-                    return Err(Error::new(ErrorKind::Refused, why));
+                    return Err(pin.refuse_gone(", and the log's keys remember it"));
                 }
                 PinFile::Nothing if !can_make => {
                     return Err(Error::invalid(format!(

@@ -134,6 +134,16 @@ impl Pin {
         format!("the pin {} is gone{whoever}: mount what it lies on, or restore it", self.path.display())
     }
 
+    /// Why a log is refused whose pin is gone, which its keys remember: `remembered` says so, as `, and …`.
+    pub(crate) fn refuse_gone(&self, remembered: &str) -> Error {
+        let message = format!(
+            "{}; where it is lost for good, `bulla config DIR set pin {}` makes it again, of what the log has now",
+            self.gone(remembered),
+            self.path.display()
+        );
+        Error::new(ErrorKind::Refused, message)
+    }
+
     fn place(&self) -> Result<Place> {
         let none = || Error::invalid(format!("{} names no file that could be a pin", self.path.display()));
         let text = self.path.to_str().filter(|text| text.starts_with('/')).ok_or_else(none)?;

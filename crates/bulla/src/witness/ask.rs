@@ -131,8 +131,12 @@ fn size_of(answer: &Answer) -> Option<u64> {
 /// What an answer says, as far as it can be shown.
 fn said(answer: &Answer) -> String {
     let text = String::from_utf8_lossy(&answer.body);
-    let line: String =
-        text.lines().next().unwrap_or_default().chars().take(200).flat_map(char::escape_debug).collect();
+    let shown = |c: char| match c {
+        // A quotation mark in it ends nothing.
+        '\'' | '"' => c.to_string(),
+        _ => c.escape_debug().to_string(),
+    };
+    let line = text.lines().next().unwrap_or_default().chars().take(200).map(shown).collect::<String>();
     if line.is_empty() { line } else { format!(": {line}") }
 }
 
@@ -153,4 +157,18 @@ pub(crate) fn check_answer(bytes: &[u8]) {
         assert_eq!(format!("{size}\n").as_bytes(), bytes, "a size has one spelling");
     }
     assert!(said(&answer).chars().all(|shown| !shown.is_control()), "what is shown stays in its line");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_answer_says_is_shown_in_one_line_with_its_quotation_marks() {
+        let answer = |body: &str| Answer { status: 500, content_type: None, body: body.as_bytes().to_vec() };
+        let text = "the witness's clock is \"behind\"";
+        assert_eq!(said(&answer(&format!("{text}\nmore"))), format!(": {text}"));
+        assert_eq!(said(&answer("a\u{1b}[2Jb\u{202e}")), ": a\\u{1b}[2Jb\\u{202e}");
+        assert_eq!(said(&answer("")), "");
+    }
 }

@@ -28,8 +28,10 @@ pub(super) const REPLICAS: &str = "vault_replicas";
 pub(super) const PIN: &str = "pin";
 /// The setting that names the paths on which the log goes on: they are made where they are none yet.
 pub(super) const BACKUP_PATHS: &str = "backup_paths";
+/// The setting that names the directory for what is dropped.
+pub(super) const ERROR_PATH: &str = "error_path";
 /// The settings that name places, none of which may lie in another.
-pub(super) const PLACES: [&str; 4] = [BACKUP_PATHS, REPLICAS, PIN, "error_path"];
+pub(super) const PLACES: [&str; 4] = [BACKUP_PATHS, REPLICAS, PIN, ERROR_PATH];
 /// Before the name of a field, the key of its rule.
 pub(super) const FIELDS: &str = "log.fields.";
 

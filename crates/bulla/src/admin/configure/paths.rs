@@ -1,8 +1,8 @@
 //! Making backup paths, and letting go of them.
 
-use super::found;
 use super::histories::History;
 use super::losing::{self, Named, id_at, refused};
+use super::{but_noted, found};
 use crate::erase::holds::Holds;
 use crate::format::config::LogConfig;
 use crate::format::files;
@@ -142,11 +142,15 @@ pub(super) fn make(
     if is_first_loss && config.erasure && is_nobody_ever_held(keys, config.id) {
         Holds::begin(keys)?;
     }
-    if all != remembered {
-        known::save(keys, &all)?;
-    }
     changes.extend(others);
     changes.extend(let_go.iter().map(|(id, path)| PathChange::new(path.display(), *id, PathOutcome::LetGo)));
+    if all != remembered
+        && let Err(error) = known::save(keys, &all)
+    {
+        // The file is the new one already where only its name could not be made durable.
+        let is_untouched = known::load(keys).is_ok_and(|found| found == remembered);
+        return Err(if is_untouched { error } else { but_noted(error, &changes) });
+    }
     Ok(changes)
 }
 

@@ -3,7 +3,7 @@
 use super::numbers::Numbers;
 use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
-use crate::keys::restoring::Unknown;
+use crate::keys::restoring::{GivenUp, Unknown};
 use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
@@ -29,8 +29,8 @@ pub struct Outlook {
     pub known: Extent,
     /// What the log has under its checkpoint. All of it is kept.
     pub log: Extent,
-    /// How many frames the vault has followed that the log has not: its newest part, which is lost with all that it told. None where an
-    /// attempt before this one has had the vault forget about them.
+    /// How many frames the vault has followed that the log has not, or had before an attempt that was cut short: its newest part, which is
+    /// lost with all that it told.
     pub lost_frames: u64,
     /// The frames of the log that were lost with a path of it: whom these told of as erased, and which numbers data subjects were given
     /// there, is not known.
@@ -90,8 +90,8 @@ pub(super) struct Looked {
 pub(super) struct Found {
     manifest: Manifest,
     beyond: Beyond,
-    /// How many frames the vault has followed that the log has not.
-    lost_frames: u64,
+    /// The frames that the vault has followed and the log has not.
+    given_up: Option<GivenUp>,
 }
 
 impl Found {
@@ -113,12 +113,12 @@ impl Found {
             Some(vault) => followed_more((keys, vault), (log, &beyond.edge), beyond.next)?,
             None => false,
         };
-        let lost_frames = match vault.filter(|_| is_cut) {
+        let given_up = match vault.filter(|_| is_cut) {
             Some(vault) if !older_log => return Err(engine::older_log((&**log, beyond.next), keys, vault)?),
-            Some(vault) => vault.follows()?.size - beyond.next,
-            None => 0,
+            Some(vault) => Some(GivenUp { known: vault.follows()?.size, left: beyond.next }),
+            None => None,
         };
-        Ok(Found { manifest, beyond, lost_frames })
+        Ok(Found { manifest, beyond, given_up })
     }
 
     /// Compares with it what is known of the log's earlier trees.
@@ -132,7 +132,19 @@ impl Found {
 
     /// Whether the log ends before what the vault followed.
     pub(super) fn is_cut(&self) -> bool {
-        self.lost_frames > 0
+        self.given_up.is_some()
+    }
+
+    /// The part of the log that is given up; `untold` says that there may be one of which nothing tells, and `before` is what an attempt gave
+    /// up that was cut short. The keys may know of less by now than they did then, and the log may have more.
+    pub(super) fn given_up(&self, untold: bool, before: Option<GivenUp>) -> Option<GivenUp> {
+        let untold = untold.then_some(GivenUp { known: 0, left: self.beyond.next });
+        match (self.given_up.or(untold), before) {
+            (Some(now), Some(before)) => {
+                Some(GivenUp { known: now.known.max(before.known), left: now.left.min(before.left) })
+            }
+            (now, before) => now.or(before),
+        }
     }
 }
 
@@ -150,8 +162,9 @@ pub(super) fn look(
     reader: Option<(&Reader, Unknown)>,
 ) -> Result<Looked> {
     let is_cut = found.is_cut();
-    let Found { manifest, beyond, lost_frames } = found;
-    let vaults = Vaults::of_restore(reader.is_some_and(|(_, unknown)| unknown.older_log));
+    let Found { manifest, beyond, .. } = found;
+    let given_up = reader.and_then(|(_, unknown)| unknown.given_up);
+    let vaults = Vaults::of_restore(given_up.is_some());
     // What cannot be finished keeps the log from opening, whether or not there is anything else to take up.
     let finishes = match vault {
         Some(vault) => finishes((keys, config), vault, (&manifest, &beyond), vaults)?,
@@ -191,7 +204,7 @@ pub(super) fn look(
     let outlook = Outlook {
         known: Extent { frames: known, ..extent(&manifest, known.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
-        lost_frames,
+        lost_frames: given_up.map_or(0, GivenUp::frames),
         lost_with_path: manifest.lost()?.clone(),
         erased: again,
         finishes: finishes.filter(|_| needed),

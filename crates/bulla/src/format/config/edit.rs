@@ -159,8 +159,7 @@ impl KeyValue {
 }
 
 fn find(part: &str, table: &str, name: &str) -> Result<Option<KeyValue>> {
-    let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());
-    let root = DeTable::parse(part).map_err(invalid)?;
+    let root = DeTable::parse(part).map_err(|error| super::wrong_toml(("", part), &error))?;
     let Some(DeValue::Table(table)) = root.get_ref().get(table).map(toml::Spanned::get_ref) else {
         return Ok(None);
     };

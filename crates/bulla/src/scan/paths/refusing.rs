@@ -3,7 +3,7 @@
 //! Invariant: nothing is said to be missing that could not be looked at, so that nobody lets go of a path that is well.
 
 use super::histories::{self, Histories};
-use super::sealed::has_frames;
+use super::sealed::{LOOKS, has_frames};
 use super::{LogPaths, OnePath, State, not_there};
 use crate::format::path::NoPath;
 use crate::keys::files;
@@ -15,9 +15,6 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, MissingPath, Paths, Result, Store};
 use bulla_text::spelling::counted;
 use std::ops::Range;
-
-/// How often it is looked whether a writer signs what is not found.
-pub(super) const LOOKS: usize = 16;
 
 impl LogPaths {
     /// That each of the paths that are `meant` could be looked at.

@@ -1,7 +1,6 @@
 //! What the key directory's seal state says of a log whose newest checkpoint covers less: see [`SealState`].
 
 use super::LogPaths;
-use super::refusing::LOOKS;
 use crate::format::segment;
 use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::is_live;
@@ -12,6 +11,8 @@ use bulla_store::{Error, Result, Store};
 use bulla_text::spelling::counted;
 use std::time::Duration;
 
+/// How often it is looked whether a writer signs what is not found.
+pub(super) const LOOKS: usize = 16;
 /// The wait between two looks whether a writer that was started anew publishes what the one before had signed.
 const PAUSE: Duration = Duration::from_millis(100);
 

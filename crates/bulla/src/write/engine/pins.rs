@@ -71,14 +71,8 @@ impl PinAtHand {
             PinFile::Head(head) => Some(head),
             PinFile::Foreign(why) => return Err(Error::new(ErrorKind::Refused, why)),
             PinFile::Nothing if remembered.is_some() => {
-                let path = path.display();
-                return Err(Error::new(
-                    ErrorKind::Refused,
-                    format!(
-                        "{}; where it is lost for good, `bulla config DIR set pin {path}` makes it again, of what the log has now",
-                        pin.gone(&format!(", and the log's keys in {} remember it", keys.describe("")))
-                    ),
-                ));
+                let remember = format!(", and the log's keys in {} remember it", keys.describe(""));
+                return Err(pin.refuse_gone(&remember));
             }
             PinFile::Nothing => None,
         };

@@ -51,12 +51,12 @@ pub(super) struct SubjectKeys {
 /// Refuses key directories whose restore was cut short: it has to be done again first.
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     match Unknown::load(keys)? {
-        Some(Unknown { new_vault, older_log, .. }) => {
+        Some(Unknown { new_vault, given_up, .. }) => {
             let message = format!(
                 "a restore of {} was begun and not finished: do it again, with `bulla restore{}{}`",
                 keys.describe(""),
                 if new_vault { " --new-vault" } else { "" },
-                if older_log { " --older-log" } else { "" }
+                if given_up.is_some() { " --older-log" } else { "" }
             );
             Err(Error::new(ErrorKind::Refused, message))
         }

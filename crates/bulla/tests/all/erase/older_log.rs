@@ -38,6 +38,15 @@ fn without_its_newest_part_and_before(world: World) -> (World, TempDir) {
     (world, keys)
 }
 
+/// How many frames the keys knew of, as the events tell of parts of the log that were given up.
+pub(super) fn truncated(world: &World) -> Vec<u64> {
+    let events = world.events().into_iter().filter_map(|(_, event)| match event {
+        Event::Truncated { known } => Some(known),
+        _ => None,
+    });
+    events.collect()
+}
+
 /// That somebody beside those can be erased, with a certificate, and that `user_7` is the only one whose key is lost.
 pub(super) fn is_gone_on_with(world: &World, what: &str) {
     let log =
@@ -223,9 +232,7 @@ fn nothing_is_read_under_a_vault_from_before_a_part_was_given_up() {
     let (world, older) = without_its_newest_part_and_before(World::new());
     let followed = world.vault(Access::Read).follows().unwrap().size;
     Restore::new(&world.directory, world.identity()).older_log().run().unwrap();
-    let truncated = world.events().into_iter().filter(|(_, event)| matches!(event, Event::Truncated { .. }));
-    let truncated = truncated.map(|(_, event)| event).collect::<Vec<_>>();
-    assert_eq!(truncated, [Event::Truncated { known: followed }]);
+    assert_eq!(truncated(&world), [followed]);
     // The vault that it was done with is read under.
     assert!(!world.entries().0.is_empty());
 

@@ -1,6 +1,6 @@
 //! An older vault or key directory that is opened or restored, cut short anywhere: the log opens after that.
 
-use super::older_log::{is_gone_on_with, without_its_newest_part};
+use super::older_log::{is_gone_on_with, truncated, without_its_newest_part};
 use super::restored::{erase, put_back, replace};
 use super::stops::{self, Stop};
 use super::world::{World, copy};
@@ -180,10 +180,13 @@ fn a_restore_stops_anywhere_and_is_done_again() {
     assert!(interrupted > 3, "{interrupted}");
 }
 
-/// With a log whose newest part is lost: what that told of whom it erased is asked of the vault before it follows what is left.
+/// With a log whose newest part is lost: what that told of whom it erased is asked of the vault before it follows what is left. The log tells
+/// once that it is given up, with what the vault knew of before anything was done.
 #[test]
 fn a_restore_of_an_older_log_stops_anywhere_and_is_done_again() {
     let made = without_its_newest_part(World::new());
+    let followed = made.vault(Access::Read).follows().unwrap().size;
+    let lost_frames = followed - bulla::info(&made.directory).unwrap().tree_size;
     let (mut asked_again, mut not_asked) = (0, 0);
     for operations in (0..).step_by(if in_full() { 1 } else { 3 }) {
         let world = made.copied();
@@ -206,8 +209,10 @@ fn a_restore_of_an_older_log_stops_anywhere_and_is_done_again() {
                     restored
                 }
             };
-            assert_eq!(restored.unwrap_or_else(|error| panic!("{what}: {error}")).lost, 1, "{what}");
+            let restored = restored.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!((restored.lost, restored.outlook.lost_frames), (1, lost_frames), "{what}");
         }
+        assert_eq!(truncated(&world), [followed], "{what}");
         is_gone_on_with(&world, &what);
         if let Ok(restored) = done {
             assert_eq!(restored.lost, 1, "{what}");

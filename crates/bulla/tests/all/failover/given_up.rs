@@ -1,6 +1,7 @@
 //! A log that is gone on with although frames were lost with a path, and nothing tells how far it had come.
 
 use super::world::World;
+use crate::helpers::in_full;
 use bulla::event::Event;
 use bulla::{Entry, ErrorKind};
 use bulla_testkit::fault::Fault;
@@ -15,6 +16,12 @@ fn without_seal_state() -> (World, TempDir) {
     log.producer().unwrap().append(&Entry::new("read", "4711").subject("ada")).unwrap();
     log.close().unwrap();
     let older = world.vault_copy();
+    lose_end_and_seal_state(&world);
+    (world, older)
+}
+
+/// Loses four entries with a path, and the seal state.
+fn lose_end_and_seal_state(world: &World) {
     let log = world.open_stepped().unwrap();
     world.machine.fail_below("audit", Fault::NoSpace);
     world.append_stepped(&log, 4..8);
@@ -23,7 +30,6 @@ fn without_seal_state() -> (World, TempDir) {
     world.destroy("backup");
     world.configure(&[]).unwrap();
     assert!(world.machine.remove_file("audit.keys/seal.state"));
-    (world, older)
 }
 
 #[test]
@@ -58,4 +64,34 @@ fn the_vault_that_has_followed_more_than_is_left_is_read_under_and_none_from_bef
     world.put_vault_back(older);
     let error = world.read_with_keys().unwrap_err();
     assert!(error.to_string().contains("a part of the log was given up"), "{error}");
+}
+
+/// An attempt that was cut short may have told of it; another part, of which nothing tells either, has an event of its own.
+#[test]
+fn each_part_is_told_of_once_wherever_giving_it_up_stops() {
+    for erasure in [false, true] {
+        let mut made = World::with_erasure(&["/backup"], erasure);
+        let log = made.open_stepped().unwrap();
+        made.append_stepped(&log, 0..4);
+        log.close().unwrap();
+        let older = erasure.then(|| made.vault_copy());
+        lose_end_and_seal_state(&made);
+        older.into_iter().for_each(|older| made.put_vault_back(older));
+        for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+            let world = made.killed();
+            world.machine.stop_at(world.machine.operations() + operation);
+            let done = world.give_up();
+            let what = format!("{erasure}, {operation}: {done:?}");
+            let world = world.killed();
+            world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(world.truncated(), [Event::Truncated { known: 0 }], "{what}");
+            if done.is_ok() {
+                assert!(operation > 10);
+                assert!(world.machine.remove_file("audit.keys/seal.state"));
+                world.give_up().unwrap();
+                assert_eq!(world.truncated(), [Event::Truncated { known: 0 }, Event::Truncated { known: 0 }]);
+                break;
+            }
+        }
+    }
 }

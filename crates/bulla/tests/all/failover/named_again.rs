@@ -207,33 +207,51 @@ fn what_is_signed_or_may_be_taken_up_is_not_set_aside() {
     world.check_contains(0..16);
 }
 
-/// What is noted of paths is noted before the setting is changed: a change that is cut short in between says so, and is finished by the same command.
+/// What is noted of paths is noted before the setting is changed: a change that fails anywhere behind the note says so, and is finished by the same
+/// command.
 #[test]
-fn a_change_that_ends_between_the_note_and_the_setting_says_what_is_noted() {
-    let world = World::handed_on(&["/backup", "/other"]);
-    let (id, found) = (world.id("backup"), world.files_below("backup"));
-    world.destroy("backup");
+fn a_change_that_fails_behind_the_note_says_what_is_noted() {
+    let made = World::handed_on(&["/backup", "/other"]);
+    let (id, found) = (made.id("backup"), made.files_below("backup"));
+    made.destroy("backup");
     for (paths, noted) in [
         (&["/other"][..], "backup counts as lost"),
         (&["/backup", "/other"], "backup is a path of the log again"),
     ] {
         if paths.len() > 1 {
-            world.put_back("backup", &found);
+            made.put_back("backup", &found);
         }
-        let before = fate(&world, &id);
-        world.machine.fail_below("audit.keys/settings.toml.tmp", Fault::NoSpace);
-        let error = world.configure(paths).unwrap_err();
-        world.machine.heal();
-        assert_eq!(error.effect(), Some(Effect::Unknown), "{error}");
-        assert!(
-            error.to_string().contains(noted)
-                && error.to_string().contains("the same command again sets the rest"),
-            "{error}"
-        );
-        assert_ne!(fate(&world, &id), before);
-        world.configure(paths).unwrap();
+        let (before, mut behind) = (fate(&made, &id), 0);
+        for fault in [Fault::NoSpace, Fault::SyncFails, Fault::NamePersistsButFails] {
+            for operation in 0.. {
+                let world = made.killed();
+                let failing = world.machine.operations() + operation;
+                world.machine.fail_at(failing, fault);
+                let changed = world.configure(paths);
+                if world.machine.operations() <= failing {
+                    changed.unwrap();
+                    break;
+                }
+                if let Err(error) = changed
+                    && fate(&world, &id) != before
+                {
+                    behind += 1;
+                    let what = format!("{fault:?}, {operation}: {error}");
+                    assert_eq!(error.effect(), Some(Effect::Unknown), "{what}");
+                    assert!(
+                        what.contains(noted) && what.contains("the same command again sets the rest"),
+                        "{what}"
+                    );
+                }
+                world.machine.heal();
+                world.configure(paths).unwrap_or_else(|error| panic!("{fault:?}, {operation}: {error}"));
+                assert_ne!(fate(&world, &id), before, "{fault:?}, {operation}");
+            }
+        }
+        assert!(behind > 3, "{behind}");
+        made.configure(paths).unwrap();
     }
-    world.check(12);
+    made.check(12);
 }
 
 /// The key directory would note a loss that is none, and what is taken away from then on would pass for it.
