@@ -284,7 +284,8 @@ enum bulla_status bulla_check_by(struct bulla_bytes proof,
                                  struct bulla_checked *checked);
 
 // Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
-// line of text for each finding. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
+// line of text for each finding. Where its key directory, `directory` with `.keys` behind it, is there and may be listed, that tells on which paths the log lies
+// besides, and how far it had come. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
 //
 // `key` is the public key that the log must be of, Ed25519 or ML-DSA-44 (null: it can only be told to agree with itself). What takes keys, the command `bulla verify` does.
 //
