@@ -6,9 +6,11 @@
 
 use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
+use crate::scan::paths::{LOOKS, PAUSE};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::trust::Trust;
 use crate::scan::unread_events::UnreadEvents;
+use bulla_crypto::environment::{Environment, Interrupt};
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::Hash;
@@ -19,9 +21,18 @@ use std::sync::Arc;
 /// The keys, of which nothing is believed that they say of a log that they followed further than it goes.
 ///
 /// # Errors
-/// `Refused` where they followed other frames than the log has: their numbers may be other people's. `Tampered` where they [are older](is_older)
+/// `Refused` where they followed other frames than the log has: their numbers may be other people's. `Unavailable` where they [are older](is_older)
 /// than the log. Else where that cannot be read.
 pub(crate) fn of(keys: Arc<dyn GroupKeys>, manifest: &Manifest) -> Result<Arc<dyn GroupKeys>> {
+    if is_older(&*manifest.snapshot.store, manifest.size(), &*keys)? {
+        return Err(Error::unavailable(format!(
+            "the vault has followed fewer frames than the log's seal state says, and the newest checkpoint, over {}, does not cover those \
+             between: nobody can tell whether one of them says of somebody whose key is there that they were erased, so nothing is read \
+             under it. Bring the newest vault, or open the log once, as by `bulla append DIR </dev/null`, which follows them; what is open \
+             to all is given out by `bulla export --salvage`",
+            counted(manifest.size(), "frame")
+        )));
+    }
     of_log(keys, manifest, || manifest.snapshot.renewed(&Trust::default()))
 }
 
@@ -31,15 +42,6 @@ fn of_log(
     manifest: &Manifest,
     renewed: impl FnOnce() -> Result<Snapshot>,
 ) -> Result<Arc<dyn GroupKeys>> {
-    if is_older(&*manifest.snapshot.store, manifest.size(), &*keys)? {
-        return Err(Error::tampered(format!(
-            "the vault has followed fewer frames than the log's seal state says, and the newest checkpoint, over {}, does not cover those \
-             between: nobody can tell whether one of them says of somebody whose key is there that they were erased, so nothing is read \
-             under it. Bring the newest vault, or open the log once, as by `bulla append DIR </dev/null`, which follows them; what is open \
-             to all is given out by `bulla export --salvage`",
-            counted(manifest.size(), "frame")
-        )));
-    }
     let Followed { frames, root, .. } = keys.erased_up_to()?;
     let Some(root) = root else { return Ok(keys) };
     let own = match frames <= manifest.size() {
@@ -102,7 +104,17 @@ pub(crate) fn require_followed(manifest: &Manifest, keys: &dyn GroupKeys) -> Res
 /// Where the keys cannot be read.
 pub(crate) fn is_older(store: &dyn Store, size: u64, keys: &dyn GroupKeys) -> Result<bool> {
     let least = store.paths().map_or(0, Paths::vault_follows);
-    Ok(size < least && keys.erased_up_to()?.frames < least)
+    let clock = Environment::default().clock;
+    for look in 0..LOOKS {
+        if size >= least || keys.erased_up_to()?.frames >= least {
+            return Ok(false);
+        }
+        // A writer tells of its vault as far as the checkpoint goes that it is about to replace.
+        if look + 1 < LOOKS {
+            clock.wait(PAUSE, &Interrupt::default());
+        }
+    }
+    Ok(true)
 }
 
 /// The root over the log's first `frames` frames, more than `manifest` has; `None` where no checkpoint covers so many by now, `newer` being

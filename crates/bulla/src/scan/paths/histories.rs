@@ -67,7 +67,7 @@ pub(crate) fn head_of(log: &dyn Store) -> Option<TreeHead> {
 
 /// Whether whoever reads the log in its own directory alone has to be told what the seal state in `keys` says of it, if that is this log's: the
 /// checkpoint there covers fewer frames, since a writer is about to publish one, the directory is an older copy, or the rest lies on a path that
-/// nothing names any more; or it is of another history.
+/// nothing names any more; or it is of another history, or may be.
 pub(super) fn is_to_be_compared(log: &dyn Store, keys: &dyn Store) -> bool {
     // It is written before any checkpoint over as many frames is.
     let (Ok(sealed), Some((config, _)), Some(head)) =
@@ -75,6 +75,6 @@ pub(super) fn is_to_be_compared(log: &dyn Store, keys: &dyn Store) -> bool {
     else {
         return false;
     };
-    let is_other = || compare(log, sealed.head(), head) == Histories::Two;
+    let is_other = || compare(log, sealed.head(), head) != Histories::One;
     sealed.log == config.id && (head.size < sealed.head().size || is_other())
 }

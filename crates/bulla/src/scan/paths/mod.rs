@@ -42,6 +42,7 @@ pub(crate) use histories::{Histories, another_history, compare, head_of, refuse_
 pub(crate) use looking::unlisted;
 pub(crate) use places::Place;
 pub(crate) use refusing::signed_elsewhere;
+pub(crate) use sealed::{LOOKS, PAUSE};
 use spreading::Lacking;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

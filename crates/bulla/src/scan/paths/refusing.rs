@@ -9,6 +9,7 @@ use crate::format::path::NoPath;
 use crate::keys::files;
 use crate::keys::paths::KnownPath;
 use crate::keys::seal_state::SealState;
+use crate::scan::checkpoint::is_live;
 use crate::scan::stored_tree;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree::TreeHead;
@@ -144,6 +145,38 @@ impl LogPaths {
         })
     }
 
+    /// That the tiles tell whether the log, where it has more frames than the seal state speaks of, is of the history that this goes with. Beside a
+    /// writer they may have been replaced meanwhile.
+    ///
+    /// # Errors
+    /// `Unavailable` where they do not.
+    fn require_comparable(&self) -> Result<()> {
+        let Some(sealed) = self.keys.as_ref().and_then(|keys| self.sealed(&**keys).ok()) else {
+            return Ok(());
+        };
+        for look in 0..LOOKS {
+            let head = {
+                let state = self.state();
+                state.paths[state.current].head
+            };
+            let is_told = head.is_none_or(|head| {
+                head.size <= sealed.head().size
+                    || histories::compare(self, sealed.head(), head) != Histories::Untold
+            });
+            if is_told || is_live(self)? {
+                return Ok(());
+            }
+            if look + 1 < LOOKS {
+                self.look();
+            }
+        }
+        Err(Error::unavailable(format!(
+            "the tiles in {} do not tell whether this is the log that the seal state goes with, or another history of it: nothing is told of it; run \
+             `bulla verify`; `bulla export --salvage` gives out what is there",
+            self.in_use().describe("tile")
+        )))
+    }
+
     /// That no frames are [out of reach](Paths::out_of_reach), and that this is [no other history](Paths::another_history).
     ///
     /// # Errors
@@ -155,6 +188,7 @@ impl LogPaths {
                  aside; docs/operating.md, \"Two histories\", says more; `bulla export --salvage` gives out what is there"
             )));
         }
+        self.require_comparable()?;
         let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach()? else {
             return self.require_published();
         };

@@ -12,9 +12,9 @@ use bulla_text::spelling::counted;
 use std::time::Duration;
 
 /// How often it is looked whether a writer signs what is not found.
-pub(super) const LOOKS: usize = 16;
+pub(crate) const LOOKS: usize = 16;
 /// The wait between two looks whether a writer that was started anew publishes what the one before had signed.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 impl LogPaths {
     /// That the newest checkpoint covers what the seal state does, where no writer is at work that is about to publish one.

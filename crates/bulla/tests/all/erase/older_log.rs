@@ -310,10 +310,33 @@ fn beside_a_newer_seal_state_no_older_checkpoint_is_answered_from() {
                 (true, _) => assert_eq!(entries.unwrap_err().kind(), ErrorKind::Unavailable, "{what}"),
                 (false, true) => {
                     let error = entries.unwrap_err();
-                    assert_eq!(error.kind(), ErrorKind::Tampered, "{what}: {error}");
+                    assert_eq!(error.kind(), ErrorKind::Unavailable, "{what}: {error}");
                     assert!(error.to_string().contains("fewer frames than the log's seal state"), "{error}");
                 }
             }
         }
     }
+}
+
+/// The tree of a part that was given up tells that it is one. Without one of its tiles nobody can tell, and nobody is answered.
+#[test]
+fn a_part_that_was_given_up_is_not_answered_from_without_one_of_its_tiles_either() {
+    let world = World::new();
+    world.append(0..20);
+    let (log, keys) = (copy(&world.directory), copy(&world.keys()));
+    (2..6).for_each(|part| world.append(10 * part..10 * part + 10));
+    let (given_up, newer) = (copy(&world.directory), copy(&world.keys()));
+    replace(log.path(), &world.directory);
+    replace(keys.path(), &world.keys());
+    put_back(newer.path(), &world.keys(), &["vault", "roots"]);
+    Restore::new(&world.directory, world.identity()).older_log().run().unwrap();
+    replace(given_up.path(), &world.directory);
+    let events = || {
+        let opened = open_log(&world.directory, Some(&world.keys()), &[]).unwrap();
+        Reader::open_store(opened).unwrap().events(|_| Ok(())).map(drop).unwrap_err().to_string()
+    };
+    assert!(events().contains("holds another history of the log"), "{}", events());
+    let size = bulla::info(&world.directory).unwrap().tree_size;
+    std::fs::remove_file(world.directory.join(format!("tile/0/000.p/{size}"))).unwrap();
+    assert!(events().contains("do not tell whether this is the log"), "{}", events());
 }
