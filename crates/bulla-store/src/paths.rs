@@ -123,12 +123,14 @@ pub trait Paths: Debug {
     /// somebody took it away, and the log may have come further there than on any other.
     fn without_checkpoint(&self) -> Vec<String>;
 
-    /// Refuses a log that is not to be answered from for want of a path. One that is written is always read.
+    /// Refuses a log that is not to be answered from for want of a path. Gives the checkpoint that was looked at, where the key directory told
+    /// how far it has to go: what was read of another one is not judged by that, also where this is the same file a moment before or after.
+    /// One that is written is always read.
     ///
     /// # Errors
     /// `Unavailable` where a path is missing that may hold what no other has, where frames are [out of reach](Paths::out_of_reach) or it is
     /// [another history](Paths::another_history), and as that and [`Paths::require_named`]; `Tampered` where there are [`Paths::mismatches`].
-    fn require_readable(&self) -> Result<()>;
+    fn require_readable(&self) -> Result<Option<Vec<u8>>>;
 
     /// What lies on one path and contradicts the others, one sentence each: a checkpoint that is not of a beginning of the log, or of which
     /// that cannot be told; and a segment of which another path has another one by the same name.

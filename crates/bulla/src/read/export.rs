@@ -15,7 +15,7 @@ use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::paths::not_there;
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
-use crate::scan::snapshot::Snapshot;
+use crate::scan::snapshot::{self, Snapshot};
 use crate::scan::unread_events::UnreadEvents;
 use crate::scan::unsigned;
 use bulla_store::{Error, ErrorKind, Result};
@@ -184,7 +184,7 @@ impl Export {
         render: impl Fn(&Matches<'_>) -> P + Sync,
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
-        self.given.store.paths().map_or(Ok(()), Paths::require_readable)?;
+        let judged = snapshot::require_readable(&*self.given.store)?;
         let verify = Verify::open_store(self.given.store.clone())?;
         let (report, examined) = verify.with(self.given.clone().in_public()).examine()?;
         if let Some(first) = report.findings.iter().find(|finding| finding.kind.is_damage()) {
@@ -195,6 +195,12 @@ impl Export {
         };
         let reader = Reader::with(self.given, snapshot.config.clone());
         let reading = reader.reading_of(snapshot)?;
+        if let Some(judged) = judged {
+            reading
+                .manifest
+                .snapshot
+                .require_goes_on(&judged, |judged| reading.manifest.root_at(judged.size).map(Some))?;
+        }
         let read = reading.read(&self.query, self.delivery, render, write)?;
         if (read.entries, read.blocks) != (report.entries, report.blocks) {
             return Err(Error::tampered(format!(

@@ -15,24 +15,13 @@ use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missin
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Paths, Result, Store};
-use bulla_text::spelling::counted;
 use std::sync::Arc;
 
 /// The keys, of which nothing is believed that they say of a log that they followed further than it goes.
 ///
 /// # Errors
-/// `Refused` where they followed other frames than the log has: their numbers may be other people's. `Unavailable` where they [are older](is_older)
-/// than the log. Else where that cannot be read.
+/// `Refused` where they followed other frames than the log has: their numbers may be other people's. Else where that cannot be read.
 pub(crate) fn of(keys: Arc<dyn GroupKeys>, manifest: &Manifest) -> Result<Arc<dyn GroupKeys>> {
-    if is_older(&*manifest.snapshot.store, manifest.size(), &*keys)? {
-        return Err(Error::unavailable(format!(
-            "the vault has followed fewer frames than the log's seal state says, and the newest checkpoint, over {}, does not cover those \
-             between: nobody can tell whether one of them says of somebody whose key is there that they were erased, so nothing is read \
-             under it. Bring the newest vault, or open the log once, as by `bulla append DIR </dev/null`, which follows them; what is open \
-             to all is given out by `bulla export --salvage`",
-            counted(manifest.size(), "frame")
-        )));
-    }
     of_log(keys, manifest, || manifest.snapshot.renewed(&Trust::default()))
 }
 
@@ -98,7 +87,7 @@ pub(crate) fn require_followed(manifest: &Manifest, keys: &dyn GroupKeys) -> Res
 }
 
 /// Whether keys are of a vault from before what the key directory's seal state speaks of, in a log whose newest checkpoint, over `size` frames,
-/// does not cover what that vault lacks: see [`Paths::vault_follows`].
+/// does not cover what that vault lacks: see [`Paths::vault_follows`]. Only whoever takes what is left of a log reads under such a checkpoint.
 ///
 /// # Errors
 /// Where the keys cannot be read.

@@ -112,9 +112,53 @@ impl Snapshot {
     /// `Tampered` where it is not, or what is witnessed is another log; `Unavailable` where a file cannot be read, or a path of the log
     /// is missing that may hold more of it.
     pub(crate) fn trusted(store: Arc<dyn Store>, config: LogConfig, trust: &Trust) -> Result<Self> {
-        let snapshot = Self::in_part(store, config, trust)?;
-        snapshot.store.paths().map_or(Ok(()), Paths::require_readable)?;
-        Ok(snapshot)
+        for _ in 0..ATTEMPTS {
+            let snapshot = Self::in_part(store.clone(), config.clone(), trust)?;
+            let Some(judged) = require_readable(&*store)? else { return Ok(snapshot) };
+            if snapshot.note == judged {
+                return Ok(snapshot);
+            }
+            // A writer has signed more meanwhile, or somebody has put another one there for a moment.
+            let snapshot = Self::in_part(store.clone(), config.clone(), trust)?;
+            let signed = TreeHead { size: snapshot.checkpoint.size, root: snapshot.checkpoint.root };
+            if snapshot.require_goes_on(&judged, |judged| root_over(&*snapshot.store, signed, judged.size))? {
+                return Ok(snapshot);
+            }
+        }
+        Err(Error::unavailable(format!(
+            "the tiles in {} do not tell how its checkpoints go on from each other: try again, and run `bulla verify` where that goes on",
+            store.describe("tile")
+        )))
+    }
+
+    /// That the checkpoint is `judged`, which was there before, or goes on from it: `root_at` gives the root of its tree over as many frames. False
+    /// where that is `None`, which tells nothing.
+    ///
+    /// # Errors
+    /// `Unavailable` where it does not go on from it: what was found of `judged` is not so of this one. Else as `root_at`.
+    pub(crate) fn require_goes_on(
+        &self,
+        judged: &[u8],
+        root_at: impl FnOnce(TreeHead) -> Result<Option<Hash>>,
+    ) -> Result<bool> {
+        if self.note == judged {
+            return Ok(true);
+        }
+        let replaced = |by: &str| {
+            let place = self.store.describe(files::CHECKPOINT);
+            Error::unavailable(format!(
+                "{place} was replaced by {by} while the log was read: run `bulla verify`"
+            ))
+        };
+        let judged = self.config.own_keys().open(judged).map_err(|_| replaced("one of another log"))?;
+        let judged = TreeHead { size: judged.size, root: judged.root };
+        if self.checkpoint.size < judged.size {
+            return Err(replaced("one that covers less"));
+        }
+        match root_at(judged)? {
+            Some(root) if root != judged.root => Err(replaced("one of another history")),
+            root => Ok(root.is_some()),
+        }
     }
 
     /// The same of the paths that are there.
@@ -158,11 +202,7 @@ impl Snapshot {
         if head.size > signed.size {
             return trust::require_beginning(&*self.store, path, signed, *head);
         }
-        let root = match head.size {
-            0 => Some(tree::empty_root()),
-            size => stored_tree::root_at(&*self.store, signed, size)?,
-        };
-        match root {
+        match root_over(&*self.store, signed, head.size)? {
             Some(root) if root == head.root => Ok(()),
             Some(_) => Err(trust::is_other(path, head.size)),
             None => Err(Error::tampered(format!(
@@ -229,9 +269,25 @@ fn read_any_note(store: &dyn Store) -> Result<Vec<u8>> {
     }
 }
 
+/// The root over the first `size` frames of the tree `signed`, which has so many at least, as its tiles tell it; `None` where they do not.
+fn root_over(store: &dyn Store, signed: TreeHead, size: u64) -> Result<Option<Hash>> {
+    match size {
+        0 => Ok(Some(tree::empty_root())),
+        size => stored_tree::root_at(store, signed, size),
+    }
+}
+
 /// Has the checkpoint be the one of the path on which the log has come furthest by now.
 fn look_again(store: &dyn Store) {
     if let Some(paths) = store.paths() {
         paths.look_again();
     }
+}
+
+/// Refuses to answer from a part of a log on several paths: see [`Paths::require_readable`].
+///
+/// # Errors
+/// As that.
+pub(crate) fn require_readable(store: &dyn Store) -> Result<Option<Vec<u8>>> {
+    store.paths().map_or(Ok(None), Paths::require_readable)
 }

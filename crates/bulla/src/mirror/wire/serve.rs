@@ -105,7 +105,7 @@ fn file(source: &dyn Store, path: &str) -> io::Result<Box<dyn StoreFile>> {
 fn opened(source: &dyn Store, path: &str) -> io::Result<(Box<dyn StoreFile>, Answer)> {
     if path == files::CHECKPOINT {
         // The receiver would take that of a part of the log for an older log.
-        let whole = source.paths().map_or(Ok(()), Paths::require_readable);
+        let whole = source.paths().map_or(Ok(None), Paths::require_readable);
         whole.map_err(|error| io::Error::other(error.to_string()))?;
     }
     let file = file(source, path)?;

@@ -29,7 +29,7 @@ pub(super) fn without_checkpoint(store: &dyn Store) -> impl Iterator<Item = Find
 /// Findings of a log on several paths, with where the segment lies that one is in.
 pub(super) fn placed(store: &dyn Store, mut findings: Vec<Finding>) -> Vec<Finding> {
     let present = store.paths().map_or_else(Vec::new, Paths::present);
-    if present.is_empty() {
+    if present.len() < 2 {
         return findings;
     }
     let mut known = HashMap::new();

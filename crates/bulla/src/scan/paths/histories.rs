@@ -8,7 +8,6 @@
 //! replaced meanwhile say nothing.
 
 use super::configuration;
-use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
@@ -63,18 +62,4 @@ pub(crate) fn head_of(log: &dyn Store) -> Option<TreeHead> {
     let ((config, _), note) = (configuration(log)?, read_note(log).ok()??);
     let checkpoint = config.own_keys().open(&note).ok()?;
     Some(TreeHead { size: checkpoint.size, root: checkpoint.root })
-}
-
-/// Whether whoever reads the log in its own directory alone has to be told what the seal state in `keys` says of it, if that is this log's: the
-/// checkpoint there covers fewer frames, since a writer is about to publish one, the directory is an older copy, or the rest lies on a path that
-/// nothing names any more; or it is of another history, or may be.
-pub(super) fn is_to_be_compared(log: &dyn Store, keys: &dyn Store) -> bool {
-    // It is written before any checkpoint over as many frames is.
-    let (Ok(sealed), Some((config, _)), Some(head)) =
-        (SealState::load(keys), configuration(log), head_of(log))
-    else {
-        return false;
-    };
-    let is_other = || compare(log, sealed.head(), head) != Histories::One;
-    sealed.log == config.id && (head.size < sealed.head().size || is_other())
 }

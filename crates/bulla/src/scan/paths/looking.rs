@@ -47,10 +47,22 @@ impl LogPaths {
         })
     }
 
+    /// Whether the log's own directory is all that anything names, now or before.
+    fn is_alone(&self) -> bool {
+        let state = self.state();
+        state.paths.len() == 1 && state.known.iter().all(|known| known.id == PathId::first_of(self.log))
+    }
+
     /// Which path there is, and its checkpoint.
     fn look_at(&self, index: usize, store: &dyn Store) -> Result<(PathId, Option<Vec<u8>>), NoPath> {
-        let id = self.identify(index, store)?;
-        require_directories(store)?;
+        let id = match self.identify(index, store) {
+            // Nobody looks for anything but the log in its own directory, where it has no other.
+            Err(NoPath::Other(_)) if self.is_alone() => PathId::first_of(self.log),
+            id => id?,
+        };
+        if !self.is_alone() {
+            require_directories(store)?;
+        }
         let unclear = |error: &io::Error| match NoPath::of(error) {
             NoPath::Unclear(why) => Some(NoPath::Unclear(format!("its checkpoint: {why}"))),
             NoPath::Other(_) => None,
@@ -78,13 +90,14 @@ impl LogPaths {
         // It is written before any checkpoint over as many frames is.
         let sealed = self.keys.as_ref().map(|keys| SealState::load(&**keys));
         let places = stores.iter().map(|store| Place::of(&**store)).collect::<Vec<_>>();
+        let is_alone = self.is_alone();
         let mut state = self.change();
         let State { paths, known, unnamed, .. } = &mut *state;
         if let Some(remembered) = remembered {
             *known = remembered;
         }
         for ((index, path), found) in paths.iter_mut().enumerate().zip(found) {
-            path.bare = bare[index];
+            path.bare = !is_alone && bare[index];
             path.note = found.as_ref().ok().and_then(|(_, note)| note.clone());
             path.head = path.note.as_deref().and_then(|note| self.head(note));
             path.used |= path.head.is_some();
@@ -103,7 +116,7 @@ impl LogPaths {
                 }
             }
         }
-        tell_apart(paths, &places, known, self.log);
+        tell_apart(paths, &places, known, (self.log, !is_alone && self.own_keys.is_some()));
         let is_unnamed = |known: &&KnownPath| {
             matches!(known.fate, Fate::Kept | Fate::Left)
                 && paths.iter().all(|path| path.id != Some(known.id))
@@ -130,8 +143,11 @@ impl LogPaths {
         }
     }
 
-    /// All paths that are named, and those that are lost, each with how it stands.
+    /// All paths that are named, and those that are lost, each with how it stands; none of a log that has its own directory alone.
     pub(super) fn standings(&self) -> Vec<PathState> {
+        if self.is_alone() {
+            return Vec::new();
+        }
         let state = self.state();
         // Where one is missing that was not left, the log may have come further there.
         let is_known = state.paths.iter().all(|path| path.absent.is_none() || state.is_left(path))
@@ -231,13 +247,10 @@ impl LogPaths {
         }
     }
 
-    /// Refuses to answer from a part of the log.
-    ///
-    /// # Errors
     /// As [`Paths::require_readable`].
-    pub(super) fn require_whole(&self) -> Result<()> {
+    pub(super) fn require_whole(&self) -> Result<Option<Vec<u8>>> {
         if self.state().writing {
-            return Ok(());
+            return Ok(None);
         }
         self.require_told_apart()?;
         self.require_named()?;
@@ -293,8 +306,13 @@ pub(super) fn require_directories(store: &dyn Store) -> Result<(), NoPath> {
 
 /// Says of each path, which lies in the place of the same index, whether it can be the one that it says it is: no other place is, and the key
 /// directory remembers no other path there, unless that one lies elsewhere now; and the log's own directory is none that its list does not
-/// know. And its checkpoint, if it has one, is the log's.
-fn tell_apart(paths: &mut [OnePath], lie: &[Place], known: &[KnownPath], log: LogId) {
+/// know. And, of a log on several paths whose keys are known, its checkpoint, if it has one, is the log's.
+fn tell_apart(
+    paths: &mut [OnePath],
+    lie: &[Place],
+    known: &[KnownPath],
+    (log, has_contradicting): (LogId, bool),
+) {
     let present = paths.iter().map(|path| path.id.filter(|_| path.absent.is_none())).collect::<Vec<_>>();
     let places = paths.iter().map(|path| path.store.describe("")).collect::<Vec<_>>();
     for (index, path) in paths.iter_mut().enumerate() {
@@ -328,7 +346,7 @@ fn tell_apart(paths: &mut [OnePath], lie: &[Place], known: &[KnownPath], log: Lo
             )),
             (None, None) if is_unknown => Some(format!("{place} {}", unlisted(id))),
             // Somebody put it there: what it covered, or what it should have, would be missing without a word.
-            (None, None) if path.note.is_some() && path.head.is_none() => Some(format!(
+            (None, None) if has_contradicting && path.note.is_some() && path.head.is_none() => Some(format!(
                 "{place}, a path of the log, contradicts the others: its checkpoint is not signed by the log's key"
             )),
             (None, None) => None,

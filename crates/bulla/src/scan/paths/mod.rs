@@ -31,6 +31,7 @@ use crate::format::config::{self, LogConfig};
 use crate::format::path::{self, NoPath, PathId};
 use crate::format::segment;
 use crate::keys::paths::{self as known, Fate, KnownPath};
+use crate::keys::seal_state::SealState;
 use crate::keys::settings;
 use bulla_crypto::environment::{Environment, Tell};
 use bulla_proof::LogKey;
@@ -54,8 +55,8 @@ use twins::Judged;
 /// See the module.
 pub(crate) struct LogPaths {
     log: LogId,
-    key: VerifierKey,
-    ml_dsa_key: Option<LogKey>,
+    /// The keys that sign its checkpoints; none where no path had a configuration that could be read when it was opened.
+    own_keys: Option<(VerifierKey, Option<LogKey>)>,
     keys: Option<Arc<dyn Store>>,
     tell: Option<Tell>,
     /// Why the settings that name the paths cannot be read, where nobody has named any by hand.
@@ -179,8 +180,7 @@ impl OnePath {
 }
 
 /// The log's store for whoever reads it, put together of its own directory and the paths that the key directory and `also` name; that of
-/// its directory alone where there are no others, the key directory's settings can be read, and neither does it remember any nor has its seal
-/// state more frames than the log, or is of another history.
+/// its directory alone where there are no others, the key directory's settings can be read, and it neither remembers any nor has a seal state.
 ///
 /// # Errors
 /// `Unavailable` where the key directory's list of paths is damaged or cannot be read, and where one of `also` is not there, or is no path
@@ -223,40 +223,27 @@ fn join(
     let named = named.unwrap_or_default();
     let known = keys.map_or_else(|| Ok(Vec::new()), |keys| known::load(&**keys))?;
     let names_none = named.is_empty() && also.is_empty() && unread_settings.is_none();
-    let is_compared = || reads && keys.is_some_and(|keys| histories::is_to_be_compared(&*log, &**keys));
-    if names_none && !knows_others(&*log, &known) && !is_compared() {
+    // Whoever reads compares each checkpoint that they take with it, and not the one that happens to be there by now.
+    let sealed = keys.filter(|_| reads).and_then(|keys| SealState::load(&**keys).ok());
+    if names_none && !knows_others(&*log, &known) && sealed.is_none() {
         return Ok(log);
     }
     let mut stores = vec![log.clone()];
     add_places(&mut stores, &named, environment);
     let mut of_keys = stores.len();
     add_places(&mut stores, also, environment);
-    let Some((config, text)) = stores.iter().find_map(|store| configuration(&**store)) else {
-        // What cannot be read may be there all the same.
-        let unclear = stores.iter().find_map(|store| match NoPath::of(&store.open(config::FILE).err()?) {
-            NoPath::Unclear(why) => Some(Error::unavailable(format!(
-                "{}, a path of the log, cannot be looked at: {why}",
-                store.describe("")
-            ))),
-            NoPath::Other(_) => None,
-        });
-        if let Some(unclear) = unclear {
-            return Err(unclear);
-        }
-        // Where segments are there, whoever asked for the log is told what is wrong with it.
-        return match segment::list(&*log) {
-            Ok((segments, _)) if segments.is_empty() => Err(Error::unavailable(format!(
-                "{}, a path of the log, is missing: is its disk mounted? No other path has its {} either",
-                log.describe(""),
-                config::FILE
-            ))),
-            _ => Ok(log),
-        };
-    };
-    let doubled = doubled(&stores, &named, (&known, config.id), environment);
+    let read = stores.iter().find_map(|store| configuration(&**store));
+    if read.is_none() {
+        require_segments(&log, &stores)?;
+    }
+    let told = read.as_ref().map(|(config, _)| config.id).or(sealed.map(|sealed| sealed.log));
+    // Whoever asked for the log is told what is wrong with it.
+    let Some(id) = told else { return Ok(log) };
+    let doubled = doubled(&stores, &named, (&known, id), environment);
     let doubles = doubled.len();
     stores.splice(of_keys..of_keys, doubled);
     of_keys += doubles;
+    let (config, text) = read.unzip();
     let state = State {
         paths: stores.into_iter().map(OnePath::new).collect(),
         current: 0,
@@ -270,15 +257,14 @@ fn join(
         pending: None,
         waiting: false,
         published: None,
-        config: text,
+        config: text.unwrap_or_default(),
         edge: Vec::new(),
         next: None,
         cosigned: BTreeMap::new(),
     };
     let paths = LogPaths {
-        log: config.id,
-        key: config.verifier_key,
-        ml_dsa_key: config.ml_dsa_key,
+        log: id,
+        own_keys: config.map(|config| (config.verifier_key, config.ml_dsa_key)),
         keys: keys.cloned(),
         tell: environment.path_replaced.clone(),
         unread_settings,
@@ -290,6 +276,32 @@ fn join(
     paths.look();
     paths.require(of_keys)?;
     Ok(Arc::new(paths))
+}
+
+/// That a log of which no path has a configuration that can be read is there all the same.
+///
+/// # Errors
+/// `Unavailable` where it is not, or nobody can tell.
+fn require_segments(log: &Arc<dyn Store>, stores: &[Arc<dyn Store>]) -> Result<()> {
+    // What cannot be read may be there all the same.
+    for store in stores {
+        if let Err(error) = store.open(config::FILE)
+            && let NoPath::Unclear(why) = NoPath::of(&error)
+        {
+            let place = store.describe("");
+            return Err(Error::unavailable(format!(
+                "{place}, a path of the log, cannot be looked at: {why}"
+            )));
+        }
+    }
+    match segment::list(&**log) {
+        Ok((segments, _)) if segments.is_empty() => Err(Error::unavailable(format!(
+            "{}, a path of the log, is missing: is its disk mounted? No other path has its {} either",
+            log.describe(""),
+            config::FILE
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the key directory remembers a path besides the log's own directory.
@@ -413,7 +425,8 @@ impl LogPaths {
 
     /// What a checkpoint says that the log's key signed.
     fn head(&self, note: &[u8]) -> Option<TreeHead> {
-        let checkpoint = OwnKeys::new(&self.key, self.ml_dsa_key.as_ref()).open(note).ok()?;
+        let (key, ml_dsa_key) = self.own_keys.as_ref()?;
+        let checkpoint = OwnKeys::new(key, ml_dsa_key.as_ref()).open(note).ok()?;
         Some(TreeHead { size: checkpoint.size, root: checkpoint.root })
     }
 

@@ -5,11 +5,11 @@
 use super::histories::{self, Histories};
 use super::sealed::{LOOKS, has_frames};
 use super::{LogPaths, OnePath, State, not_there};
+use crate::format::files as log_files;
 use crate::format::path::NoPath;
 use crate::keys::files;
 use crate::keys::paths::KnownPath;
 use crate::keys::seal_state::SealState;
-use crate::scan::checkpoint::is_live;
 use crate::scan::stored_tree;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree::TreeHead;
@@ -78,29 +78,42 @@ impl LogPaths {
 
     /// As [`Paths::out_of_reach`].
     pub(super) fn signed_out_of_reach(&self) -> Result<Option<Range<u64>>> {
-        let Some(keys) = &self.keys else { return Ok(None) };
+        Ok(self.sealed_head()?.and_then(|sealed| self.behind_what_is_signed(sealed)))
+    }
+
+    /// The frames of the tree `sealed` behind the newest checkpoint, where no path has what it takes to go on from them.
+    fn behind_what_is_signed(&self, sealed: TreeHead) -> Option<Range<u64>> {
         for _ in 0..LOOKS {
             let signed = self.published_frames().unwrap_or(0);
-            let sealed = match self.sealed(&**keys) {
-                Ok(sealed) => sealed,
-                Err(error) if is_damage(&error) || self.may_lack_frames() => return Err(self.untold(&error)),
-                Err(_) => return Ok(None),
-            };
-            let (writing, of) = (self.state().writing, sealed.head());
+            let writing = self.state().writing;
             // The tree alone is enough to go on from, and not to answer from.
-            let lacks_frames = || !writing && signed < of.size && !has_frames(self, signed, of.size);
-            let covered = covered_elsewhere(self, of, signed).or_else(|| lacks_frames().then_some(of.size));
-            let Some(covered) = covered else { return Ok(None) };
+            let lacks_frames = || !writing && signed < sealed.size && !has_frames(self, signed, sealed.size);
+            let covered =
+                covered_elsewhere(self, sealed, signed).or_else(|| lacks_frames().then_some(sealed.size));
+            let covered = covered?;
             if writing {
-                return Ok(Some(signed..covered));
+                return Some(signed..covered);
             }
             // A writer may have signed more meanwhile, and let go of the tree before.
             self.look();
             if self.published_frames().unwrap_or(0) == signed {
-                return Ok(Some(signed..covered));
+                return Some(signed..covered);
             }
         }
-        Ok(None)
+        None
+    }
+
+    /// The tree that the seal state was written for; `None` where there is none to go by.
+    ///
+    /// # Errors
+    /// As [`Paths::out_of_reach`].
+    fn sealed_head(&self) -> Result<Option<TreeHead>> {
+        let Some(keys) = &self.keys else { return Ok(None) };
+        match self.sealed(&**keys) {
+            Ok(sealed) => Ok(Some(sealed.head())),
+            Err(error) if is_damage(&error) || self.may_lack_frames() => Err(self.untold(&error)),
+            Err(_) => Ok(None),
+        }
     }
 
     /// The seal state of the log.
@@ -133,42 +146,36 @@ impl LogPaths {
 
     /// As [`Paths::another_history`].
     pub(super) fn tell_another_history(&self) -> Option<String> {
-        let keys = self.keys.as_ref()?;
+        self.contradicts(self.sealed(&**self.keys.as_ref()?).ok()?.head())
+    }
+
+    /// That the path in use holds another history than that of the tree `sealed`, in words.
+    fn contradicts(&self, sealed: TreeHead) -> Option<String> {
         let (head, place) = {
             let state = self.state();
             let current = &state.paths[state.current];
             (current.head?, current.store.describe(""))
         };
-        let sealed = self.sealed(&**keys).ok()?.head();
-        (histories::compare(self, sealed, head) == Histories::Two).then(|| {
-            histories::another_history(&place, &keys.describe(files::SEAL_STATE), sealed.size.min(head.size))
-        })
+        let state = self.keys.as_ref()?.describe(files::SEAL_STATE);
+        (histories::compare(self, sealed, head) == Histories::Two)
+            .then(|| histories::another_history(&place, &state, sealed.size.min(head.size)))
     }
 
-    /// That the tiles tell whether the log, where it has more frames than the seal state speaks of, is of the history that this goes with. Beside a
-    /// writer they may have been replaced meanwhile.
+    /// That the tiles tell whether the log, where it has more frames than the tree `sealed`, is of the history of that. Beside a writer they may have
+    /// been replaced meanwhile.
     ///
     /// # Errors
     /// `Unavailable` where they do not.
-    fn require_comparable(&self) -> Result<()> {
-        let Some(sealed) = self.keys.as_ref().and_then(|keys| self.sealed(&**keys).ok()) else {
-            return Ok(());
+    fn require_comparable(&self, sealed: TreeHead) -> Result<()> {
+        let is_told = |_: &Self| {
+            let state = self.state();
+            let head = state.paths[state.current].head;
+            drop(state);
+            let compared = |head| histories::compare(self, sealed, head) != Histories::Untold;
+            Ok(head.is_none_or(|head| head.size <= sealed.size || compared(head)))
         };
-        for look in 0..LOOKS {
-            let head = {
-                let state = self.state();
-                state.paths[state.current].head
-            };
-            let is_told = head.is_none_or(|head| {
-                head.size <= sealed.head().size
-                    || histories::compare(self, sealed.head(), head) != Histories::Untold
-            });
-            if is_told || is_live(self)? {
-                return Ok(());
-            }
-            if look + 1 < LOOKS {
-                self.look();
-            }
+        if self.waits_until(is_told)? {
+            return Ok(());
         }
         Err(Error::unavailable(format!(
             "the tiles in {} do not tell whether this is the log that the seal state goes with, or another history of it: nothing is told of it; run \
@@ -177,20 +184,39 @@ impl LogPaths {
         )))
     }
 
-    /// That no frames are [out of reach](Paths::out_of_reach), and that this is [no other history](Paths::another_history).
+    /// That no frames are [out of reach](Paths::out_of_reach), and that this is [no other history](Paths::another_history). Gives the checkpoint of
+    /// which that is so.
     ///
     /// # Errors
     /// `Unavailable`, naming the frames and the paths that are lost, or what keeps that from being told; or the path with another history.
-    pub(super) fn require_in_reach(&self) -> Result<()> {
-        if let Some(why) = self.tell_another_history() {
+    pub(super) fn require_in_reach(&self) -> Result<Option<Vec<u8>>> {
+        let Some(sealed) = self.sealed_head()? else { return Ok(None) };
+        let published = || self.state().published.clone();
+        for _ in 0..LOOKS {
+            let before = published();
+            self.require_goes_with(sealed)?;
+            // None of it is known of one that was found meanwhile.
+            if published() == before {
+                return Ok(before);
+            }
+        }
+        Err(Error::unavailable(format!(
+            "{} is replaced again and again while it is looked at: try again, and run `bulla verify` where that goes on",
+            self.in_use().describe(log_files::CHECKPOINT)
+        )))
+    }
+
+    /// The same of the checkpoint that was found last, or of a newer one.
+    fn require_goes_with(&self, sealed: TreeHead) -> Result<()> {
+        if let Some(why) = self.contradicts(sealed) {
             return Err(Error::unavailable(format!(
                 "{why}. Nothing is told of it as if it were the log: bring the directory that the key directory goes with, and keep this one \
                  aside; docs/operating.md, \"Two histories\", says more; `bulla export --salvage` gives out what is there"
             )));
         }
-        self.require_comparable()?;
-        let Some(Range { start: signed, end: covered }) = self.signed_out_of_reach()? else {
-            return self.require_published();
+        self.require_comparable(sealed)?;
+        let Some(Range { start: signed, end: covered }) = self.behind_what_is_signed(sealed) else {
+            return self.require_published(sealed.size);
         };
         let which = match not_there(self) {
             which if !which.is_empty() => which,

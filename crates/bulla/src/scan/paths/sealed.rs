@@ -13,36 +13,59 @@ use std::time::Duration;
 
 /// How often it is looked whether a writer signs what is not found.
 pub(crate) const LOOKS: usize = 16;
-/// The wait between two looks whether a writer that was started anew publishes what the one before had signed.
+/// The same while a writer has the log: it may be at work on a slow medium.
+const LOOKS_BESIDE_A_WRITER: usize = 40;
+/// The longest wait between two looks whether a writer that was started anew publishes what the one before had signed.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 impl LogPaths {
-    /// That the newest checkpoint covers what the seal state does, where no writer is at work that is about to publish one.
+    /// Looks again, with waits between, until something is so, or a writer would have seen to it. Somebody's lock alone is no writer: who has the
+    /// storage can take it.
+    ///
+    /// # Errors
+    /// Where that cannot be told.
+    pub(super) fn waits_until(&self, is_so: impl Fn(&Self) -> Result<bool>) -> Result<bool> {
+        let clock = Environment::default().clock;
+        let mut wait = Duration::from_millis(1);
+        for look in 1.. {
+            // A writer that is gone by then has published all that its seal state speaks of, unless it was stopped.
+            let live = is_live(self)?;
+            if is_so(self)? {
+                return Ok(true);
+            }
+            if look >= if live { LOOKS_BESIDE_A_WRITER } else { LOOKS } {
+                break;
+            }
+            clock.wait(wait, &Interrupt::default());
+            wait = (2 * wait).min(PAUSE);
+            self.look();
+        }
+        Ok(false)
+    }
+
+    /// That the newest checkpoint covers as many frames as the seal state.
     ///
     /// # Errors
     /// `Unavailable` where it does not.
-    pub(super) fn require_published(&self) -> Result<()> {
-        let clock = Environment::default().clock;
-        for look in 0..LOOKS {
-            if look > 0 {
-                clock.wait(PAUSE, &Interrupt::default());
-                self.look();
-            }
-            // A writer that is gone by then has published all that its seal state speaks of, unless it was stopped.
-            let live = is_live(self)?;
-            let Some(sealed) = self.seal_state() else { return Ok(()) };
-            if live || sealed.chain.next_frame() <= self.published_frames().unwrap_or(0) {
-                return Ok(());
-            }
+    pub(super) fn require_published(&self, sealed: u64) -> Result<()> {
+        let signed = || self.published_frames().unwrap_or(0);
+        if self.waits_until(|_| Ok(signed() >= sealed))? {
+            return Ok(());
         }
-        let sealed = self.seal_state().map_or(0, |sealed| sealed.chain.next_frame());
-        let signed = counted(self.published_frames().unwrap_or(0), "frame");
         let place = self.in_use().describe("");
+        let why = match is_live(self)? {
+            true => "the writer that has the log does not publish what it has signed, or an older checkpoint was put in the place of that one. \
+                     Nothing is told of a part as if it were the log: try again once that writer is well, or has ended"
+                .to_owned(),
+            false => format!(
+                "a writer was stopped before it published what it had signed, or an older checkpoint was put in the place of that one. Nothing is \
+                 told of a part as if it were the log: open it once, as by `bulla append {place} </dev/null`, which publishes what is there"
+            ),
+        };
         Err(Error::unavailable(format!(
-            "the newest checkpoint of {place} covers {signed}, and the log's seal state {sealed}, which are all there: a writer was stopped \
-             before it published what it had signed, or an older checkpoint was put in the place of that one. Nothing is told of a part as \
-             if it were the log: open it once, as by `bulla append {place} </dev/null`, which publishes what is there; \
-             `bulla export --salvage` gives out what the checkpoint covers"
+            "the newest checkpoint of {place} covers {}, and the log's seal state {sealed}, which are all there: {why}; `bulla export --salvage` \
+             gives out what the checkpoint covers",
+            counted(signed(), "frame")
         )))
     }
 

@@ -481,7 +481,7 @@ impl Paths for LogPaths {
         self.state().paths.iter().filter_map(without).collect()
     }
 
-    fn require_readable(&self) -> Result<()> {
+    fn require_readable(&self) -> Result<Option<Vec<u8>>> {
         self.require_whole()
     }
 

@@ -20,6 +20,7 @@ mod restore_stops;
 mod restored;
 mod states;
 mod stops;
+mod swapped;
 pub(crate) mod world;
 
 use bulla::event::{Event, Remains};

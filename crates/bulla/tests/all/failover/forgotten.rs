@@ -7,7 +7,8 @@ use bulla::keys::signing::SigningKey;
 use bulla::{Entry, ErasureOrder, ErrorKind, HoldOrder, Log, LogId, Step};
 use bulla_testkit::fault::Fault;
 use std::collections::BTreeSet;
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 const HOLDS: &str = "audit.keys/holds";
 
@@ -31,22 +32,41 @@ fn a_list_of_paths_that_is_gone_does_not_make_a_part_the_log() {
     }
 }
 
-/// The seal state is written before the checkpoint that it speaks of: who reads in between reads on, and after a crash there once the log was
-/// opened. An older checkpoint that was put back looks the same.
+/// The seal state is written before the checkpoint that it speaks of: who reads in between reads on once that is published, and after a crash there
+/// once the log was opened. An older checkpoint that was put back looks the same.
 #[test]
-fn a_log_whose_checkpoint_is_about_to_be_published_is_read() {
+fn a_log_whose_checkpoint_is_about_to_be_published_is_read_once_it_is() {
     let world = World::new(&[]);
     let log = world.open_stepped().unwrap();
     world.append_stepped(&log, 0..4);
     world.commit_stepped(&log, 4).unwrap();
-    let files = || ["audit.keys/seal.state", "audit/checkpoint"].map(|name| world.machine.read(name));
-    let [sealed, signed] = files();
+    let files_of =
+        |world: &World| ["audit.keys/seal.state", "audit/checkpoint"].map(|name| world.machine.read(name));
+    let [sealed, signed] = files_of(&world);
     world.machine.fail_below("audit/checkpoint.tmp", Fault::WriteFails);
     let _ = log.step(Step::Checkpoint);
-    let [sealed_now, signed_now] = files();
+    let [sealed_now, signed_now] = files_of(&world);
     assert!(sealed_now != sealed && signed_now == signed);
-    world.exported().unwrap();
+    let stuck = world.exported().unwrap_err();
+    assert_eq!(stuck.kind(), ErrorKind::Unavailable, "{stuck}");
+    assert!(stuck.to_string().contains("does not publish what it has signed"), "{stuck}");
     let world = world.killed();
+    world.open().close().unwrap();
+    let [_, published] = files_of(&world);
+    let put = |checkpoint: &Option<Vec<u8>>| {
+        world.machine.overwrite("audit/checkpoint", checkpoint.as_ref().unwrap())
+    };
+    put(&signed);
+    let writer = world.log().lock("LOCK").unwrap();
+    thread::scope(|scope| {
+        let read = scope.spawn(|| world.exported());
+        // That the reader meets the older one is likely, and no more.
+        thread::sleep(Duration::from_millis(200));
+        put(&published);
+        read.join().unwrap().unwrap();
+    });
+    drop(writer);
+    put(&signed);
     for read in [world.exported().map(drop), world.events().map(drop)] {
         let error = read.expect_err("a part of the log was read");
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
