@@ -184,7 +184,11 @@ impl Export {
         render: impl Fn(&Matches<'_>) -> P + Sync,
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
-        let judged = snapshot::require_readable(&*self.given.store)?;
+        let judged = match snapshot::require_readable(&*self.given.store) {
+            // That the log is only a part of itself is nothing that verification would find.
+            Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
+            judged => judged,
+        };
         let verify = Verify::open_store(self.given.store.clone())?;
         let (report, examined) = verify.with(self.given.clone().in_public()).examine()?;
         if let Some(first) = report.findings.iter().find(|finding| finding.kind.is_damage()) {
@@ -195,7 +199,7 @@ impl Export {
         };
         let reader = Reader::with(self.given, snapshot.config.clone());
         let reading = reader.reading_of(snapshot)?;
-        if let Some(judged) = judged {
+        if let Some(judged) = judged? {
             reading
                 .manifest
                 .snapshot

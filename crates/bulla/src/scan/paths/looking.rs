@@ -48,7 +48,7 @@ impl LogPaths {
     }
 
     /// Whether the log's own directory is all that anything names, now or before.
-    fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         let state = self.state();
         state.paths.len() == 1 && state.known.iter().all(|known| known.id == PathId::first_of(self.log))
     }

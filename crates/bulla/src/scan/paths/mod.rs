@@ -225,7 +225,8 @@ fn join(
     let names_none = named.is_empty() && also.is_empty() && unread_settings.is_none();
     // Whoever reads compares each checkpoint that they take with it, and not the one that happens to be there by now.
     let sealed = keys.filter(|_| reads).and_then(|keys| SealState::load(&**keys).ok());
-    if names_none && !knows_others(&*log, &known) && sealed.is_none() {
+    let is_alone = names_none && !knows_others(&*log, &known);
+    if is_alone && sealed.is_none() {
         return Ok(log);
     }
     let mut stores = vec![log.clone()];
@@ -233,7 +234,7 @@ fn join(
     let mut of_keys = stores.len();
     add_places(&mut stores, also, environment);
     let read = stores.iter().find_map(|store| configuration(&**store));
-    if read.is_none() {
+    if read.is_none() && !is_alone {
         require_segments(&log, &stores)?;
     }
     let told = read.as_ref().map(|(config, _)| config.id).or(sealed.map(|sealed| sealed.log));

@@ -111,6 +111,7 @@ impl LogPaths {
         let Some(keys) = &self.keys else { return Ok(None) };
         match self.sealed(&**keys) {
             Ok(sealed) => Ok(Some(sealed.head())),
+            Err(error) if error.kind() == ErrorKind::Refused && self.is_alone() => Err(error),
             Err(error) if is_damage(&error) || self.may_lack_frames() => Err(self.untold(&error)),
             Err(_) => Ok(None),
         }
@@ -121,6 +122,15 @@ impl LogPaths {
         let sealed = SealState::load(keys)?;
         match sealed.log == self.log {
             true => Ok(sealed),
+            // What is put together of several paths is of the log that the key directory names them for.
+            false if self.is_alone() => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} is another log's than {}: bring the key directory of this log, or the log that this one is of; run `bulla verify`",
+                    keys.describe(files::SEAL_STATE),
+                    self.first.describe("")
+                ),
+            )),
             false => Err(files::damaged(keys, files::SEAL_STATE, "it is another log's")),
         }
     }
@@ -191,6 +201,9 @@ impl LogPaths {
     /// `Unavailable`, naming the frames and the paths that are lost, or what keeps that from being told; or the path with another history.
     pub(super) fn require_in_reach(&self) -> Result<Option<Vec<u8>>> {
         let Some(sealed) = self.sealed_head()? else { return Ok(None) };
+        if self.is_alone() {
+            self.require_own(sealed.size)?;
+        }
         let published = || self.state().published.clone();
         for _ in 0..LOOKS {
             let before = published();
@@ -204,6 +217,24 @@ impl LogPaths {
             "{} is replaced again and again while it is looked at: try again, and run `bulla verify` where that goes on",
             self.in_use().describe(log_files::CHECKPOINT)
         )))
+    }
+
+    /// That a log in one directory is the one that the key directory is of, and has a checkpoint where that says so.
+    ///
+    /// # Errors
+    /// `Tampered` where it is another, or has none: verification says what is wrong with it.
+    fn require_own(&self, sealed: u64) -> Result<()> {
+        let place = self.first.describe("");
+        let checkpoint = self.first.describe(log_files::CHECKPOINT);
+        match (&self.own_keys, self.published_frames()) {
+            (None, _) => Err(Error::tampered(format!(
+                "{place} has no configuration that can be read; run `bulla verify`"
+            ))),
+            (_, None) if sealed > 0 => Err(Error::tampered(format!(
+                "{checkpoint} is missing, or is not signed by the log's key; run `bulla verify`"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The same of the checkpoint that was found last, or of a newer one.

@@ -103,7 +103,7 @@ impl Life {
             "{appended} were appended without {path}, {} are there",
             new.len()
         );
-        self.verify_loss(path, [lost, &damaged], observed)
+        self.verify_loss(path, [there, lost, &damaged], observed)
     }
 
     /// That a log is refused for what a failure left of a frame that lay on the path which is lost: its event is needed, and damage is no loss.
@@ -135,7 +135,12 @@ impl Life {
     }
 
     /// That verification misses these frames, and finds no other violation but what only they explain: what a crash left elsewhere.
-    fn verify_loss(&self, path: &str, [lost, damaged]: [&BTreeSet<u64>; 2], observed: &Observed) -> Outcome {
+    fn verify_loss(
+        &self,
+        path: &str,
+        [there, lost, damaged]: [&BTreeSet<u64>; 3],
+        observed: &Observed,
+    ) -> Outcome {
         let verify =
             Verify::open_store(self.host.joined()?).and_then(|verify| verify.seal_key(&self.whose.seal_key));
         let verify = sound("opening to verify", verify)?.key(self.whose.key.clone());
@@ -164,7 +169,13 @@ impl Life {
                 finding.segment.as_ref() == Some(segment) && finding.offset >= Some(*offset)
             })
         };
-        let is_of_copy = |finding: &Finding| finding.frame.is_some_and(|frame| damaged.contains(&frame));
+        // Of a frame that has no entries nobody else notices.
+        let has_entries = |frame: u64| observed.entries.iter().any(|seen| seen.frame == frame);
+        let is_damaged = |frame: u64| {
+            damaged.contains(&frame)
+                || there.contains(&frame) && !lost.contains(&frame) && !has_entries(frame)
+        };
+        let is_of_copy = |finding: &Finding| finding.frame.is_some_and(is_damaged);
         let is_explained = |finding: &&Finding| match finding.kind {
             FindingKind::SurplusBytes => {
                 may_be_explained(finding) && is_of_crash(finding)
