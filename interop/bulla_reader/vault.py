@@ -157,10 +157,13 @@ class Vault:
         meta.unsigned(4)
         # The first of those frames whose event was passed over: what it and those behind it tell may not have been carried out.
         self.unfollowed = self.follows
-        if meta.left():
+        if meta.left() in (8, 24):
             self.unfollowed = meta.unsigned(8)
             if self.follows <= self.unfollowed < 2**64 - 1:
                 raise meta.refuse("the frame that was passed over must be below those that are followed, or none of the log")
+        # Which part of the log was given up is for whoever writes.
+        if meta.left():
+            meta.take(16)
         meta.end()
         erasing = self.record(2, b"bullaVE3")
         self.erasing_state = erasing.u8()

@@ -195,6 +195,8 @@ def make():
         "keys_file": keys_file.hex(),
         "meta": record(1, b"bullaVM4" + log + struct.pack("<QQQ", generation, 8201, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<I", 10)),
         "meta_unfollowed": record(1, b"bullaVM4" + log + struct.pack("<QQQ", generation, 8201, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<IQ", 10, 299)),
+        "meta_given_up": record(1, b"bullaVM4" + log + struct.pack("<QQQ", generation, 8201, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<IQQ", 10, 400, 250)),
+        "meta_unfollowed_and_given_up": record(1, b"bullaVM4" + log + struct.pack("<QQQ", generation, 8201, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<IQQQ", 10, 299, 400, 250)),
         "erasing": record(2, b"bullaVE3" + bytes([1, 0, 0, 0, 2, 0, 0, 0]) + bytes(range(32)) + struct.pack("<QQ", 17, 2**40)),
         "not_erasing": record(2, b"bullaVE3" + bytes(8 + 32)),
         "changes": record(4, b"bullaVC2" + struct.pack("<Q", 77) + bytes(range(8))),

@@ -127,6 +127,7 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
         known,
         log,
         lost_frames,
+        vault_behind,
         lost_with_path,
         erased,
         finishes,
@@ -148,11 +149,18 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
         format!("the log has {}; all of that is kept", extent(log)),
     ];
     if *lost_frames > 0 {
+        let erased = if *vault_behind { "" } else { ", and whom only they told of as erased stays so" };
         lines.push(format!(
-            "the vault has followed {} more, which are given up: whoever was held or released there is what `holds` says, and \
-             whom only they told of as erased stays so",
+            "the keys knew of {} more, which are given up: whoever was held or released there is what `holds` says{erased}",
             counted(*lost_frames, "frame")
         ));
+    }
+    if *vault_behind {
+        lines.push(
+            "the vault that is there may not have followed what is given up, and whoever was erased in that may have a key in it: nothing is \
+             read under its keys from then on. Bring the newest vault first, if there is one"
+                .to_owned(),
+        );
     }
     if !lost_with_path.is_empty() {
         lines.push(match has_keys {
@@ -215,6 +223,8 @@ struct Told {
     log: ToldExtent,
     /// Frames that the vault has followed, and the log has not.
     lost_frames: u64,
+    /// Whether nothing tells that the vault has followed what is given up.
+    vault_behind: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_with_path: Option<LostFramesJson>,
     /// Data subjects who were erased, and whose keys were back.
@@ -250,6 +260,7 @@ impl Told {
             known: extent(outlook.known),
             log: extent(outlook.log),
             lost_frames: outlook.lost_frames,
+            vault_behind: outlook.vault_behind,
             lost_with_path: LostFramesJson::of(&outlook.lost_with_path),
             erased: outlook.erased.clone(),
             finishes: outlook.finishes.as_ref().map_or_else(Vec::new, |cut| cut.numbers.clone()),

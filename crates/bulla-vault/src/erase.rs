@@ -18,7 +18,7 @@ use std::sync::{Arc, PoisonError};
 use super::index::{self, Bucket};
 use super::keys::{AHEAD, Keys, ROWS_LOG2, row_bucket};
 use super::pseudonym::Pseudonym;
-use super::record::{Erasing, MAX_ERASED};
+use super::record::{Erasing, GivenUp, MAX_ERASED};
 use super::rows;
 use super::snapshot::Change;
 use super::transaction_error::TransactionError;
@@ -169,6 +169,31 @@ impl Vault {
     pub fn unfollowed(&self) -> Result<Option<u64>> {
         self.check_owner()?;
         Ok(self.shared.meta()?.unfollowed)
+    }
+
+    /// The part of the log that was given up last, of those that the vault has followed: while that is under way [`Vault::leave_out`] has it
+    /// from the vault's user, after that [`Vault::gave_up`].
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub fn given_up(&self) -> Result<Option<GivenUp>> {
+        self.check_owner()?;
+        Ok(self.shared.meta()?.given_up)
+    }
+
+    /// Says that the vault has followed this part of the log, and each that the log gave up before, or that nobody's keys were in it then.
+    ///
+    /// # Errors
+    /// Where the vault cannot be written.
+    pub fn gave_up(&self, given_up: GivenUp) -> Result<()> {
+        self.check_writable()?;
+        if self.shared.meta()?.given_up == Some(given_up) {
+            return Ok(());
+        }
+        self.shared.change(|change| {
+            change.meta.given_up = Some(given_up);
+            Ok(())
+        })
     }
 
     /// Says that whoever was erased in the frames of this tree is erased here, but for what was passed over before. It is of the log as it is

@@ -81,7 +81,7 @@ pub use damage::Damage;
 pub use erase::{Committed, Erased, Erasure, Unconfirmed};
 pub use open::Settings;
 pub use reader::VaultReader;
-pub use record::MAX_ERASED;
+pub use record::{GivenUp, MAX_ERASED};
 pub use replica::{MAX_REPLICAS, ReplicaLocation, check_replicas, require_empty_replicas};
 pub use replicas::ReplicaState;
 pub use root::{AgeRoot, Root, RootFile, RootKey};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 1: "bullaVM4" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ follows: size u64, root (32) ‖ next index bucket u32
-//!    ‖ unfollowed u64, where something is ‖ CRC-32C
+//!    ‖ unfollowed u64, where something is ‖ given up: known u64, left u64, where something was ‖ CRC-32C
 //! 2: "bullaVE3" ‖ state u8: 0 none, 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ SHA-256 of what was written down of it (32)
 //!    ‖ so many numbers u64 ‖ CRC-32C
 //! 3: none
@@ -37,8 +37,19 @@ pub(super) struct Meta {
     pub(super) follows: TreeHead,
     /// As [`Followed::unfollowed`], of these frames.
     pub(super) unfollowed: Option<u64>,
+    /// As [`super::Vault::given_up`].
+    pub(super) given_up: Option<GivenUp>,
     /// The id that the next new index bucket gets; none in use has it or a greater one.
     pub(super) next_bucket: u32,
+}
+
+/// A part of a log that is given up, or was: its newest part, which is lost for good.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GivenUp {
+    /// How many frames of that log the keys knew of; 0 where nothing told.
+    pub known: u64,
+    /// How many frames were left when that began; once it is done, as many as there are up to the event that tells of it, with that.
+    pub left: u64,
 }
 
 /// Identifies the last transaction. Two copies of one vault with the same value have the same content.
@@ -147,6 +158,7 @@ pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), T
         next_number: 0,
         follows: TreeHead::empty(),
         unfollowed: None,
+        given_up: None,
         next_bucket: 1,
     }
     .write(txn, keys)
@@ -172,7 +184,15 @@ impl Meta {
         let content = checked(bytes)?;
         let [magic, log @ ..] = content.as_chunks::<8>().0 else { return None };
         let (content, rest) = content.split_at_checked(META_LENGTH)?;
-        let unfollowed = if rest.is_empty() { None } else { Some(u64::from_le_bytes(rest.try_into().ok()?)) };
+        let (rest, []) = rest.as_chunks::<8>() else { return None };
+        let number = |at: usize| rest.get(at).map(|number| u64::from_le_bytes(*number));
+        let given_up = |at| Some(GivenUp { known: number(at)?, left: number(at + 1)? });
+        let (unfollowed, given_up) = match rest.len() {
+            0 | 1 => (number(0), None),
+            2 => (None, given_up(0)),
+            3 => (number(0), given_up(1)),
+            _ => return None,
+        };
         let [low, high, generation, next_number, size, ..] = log else { return None };
         let is_followed = |frame: &u64| *frame < u64::from_le_bytes(*size) || *frame == Followed::NOWHERE;
         if magic != META_MAGIC || !unfollowed.iter().all(is_followed) {
@@ -190,6 +210,7 @@ impl Meta {
                 root: Hash(content[48..80].try_into().ok()?),
             },
             unfollowed,
+            given_up,
             next_bucket: u32::from_le_bytes(content[80..].try_into().ok()?),
         })
     }
@@ -202,7 +223,7 @@ impl Meta {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(META_LENGTH + 8 + 4 + SEAL);
+        let mut bytes = Vec::with_capacity(META_LENGTH + 24 + 4 + SEAL);
         bytes.extend_from_slice(META_MAGIC);
         bytes.extend_from_slice(&self.log.0);
         bytes.extend_from_slice(&self.generation.to_le_bytes());
@@ -210,7 +231,8 @@ impl Meta {
         bytes.extend_from_slice(&self.follows.size.to_le_bytes());
         bytes.extend_from_slice(&self.follows.root.0);
         bytes.extend_from_slice(&self.next_bucket.to_le_bytes());
-        bytes.extend(self.unfollowed.iter().flat_map(|frame| frame.to_le_bytes()));
+        let given_up = self.given_up.iter().flat_map(|GivenUp { known, left }| [*known, *left]);
+        bytes.extend(self.unfollowed.into_iter().chain(given_up).flat_map(u64::to_le_bytes));
         with_check(bytes)
     }
 

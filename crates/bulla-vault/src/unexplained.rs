@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::gone::Gone;
 use super::index::{self, Bucket};
-use super::record::Skipped;
+use super::record::{GivenUp, Skipped};
 use super::rows::{self, RowOpener};
 use super::snapshot::Snapshot;
 use super::table::Table;
@@ -31,7 +31,8 @@ impl Vault {
     /// Leaves out the numbers that nobody has and nothing says why: where the log has lost what told that they were erased, it can erase
     /// others after this. `erased` says of a number whether the log tells that its key was destroyed. It may be done again. From then on
     /// the vault has followed nothing: what it followed was another log than the one that is left. Events that it passed over stay so for
-    /// good ([`Vault::unfollowed`]): whatever they told is lost.
+    /// good ([`Vault::unfollowed`]): whatever they told is lost. With `given_up`, of a vault that has followed that part, it says so in the
+    /// same state ([`Vault::given_up`]).
     ///
     /// Nobody can tell these numbers from somebody's whose row was put back to what it was before they came, and the index's row with
     /// it. So this is for whoever knows that a part of the log is lost.
@@ -39,20 +40,21 @@ impl Vault {
     /// # Errors
     /// `Refused` where they come to more ranges than the vault can leave out; `Unavailable` where there are such numbers and a row of the
     /// index is damaged, since then nobody can say of which of them; else where the vault cannot be written.
-    pub fn leave_out(&self, erased: &dyn Fn(u64) -> bool) -> Result<()> {
+    pub fn leave_out(&self, erased: &dyn Fn(u64) -> bool, given_up: Option<GivenUp>) -> Result<()> {
         self.check_writable()?;
-        self.shared.leave_out(erased)
+        self.shared.leave_out(erased, given_up)
     }
 }
 
 impl Shared {
-    fn leave_out(&self, erased: &dyn Fn(u64) -> bool) -> Result<()> {
+    fn leave_out(&self, erased: &dyn Fn(u64) -> bool, given_up: Option<GivenUp>) -> Result<()> {
         self.change(|change| {
             let erasing = change.erasing.clone();
             let snapshot = Snapshot { txn: change.txn, meta: change.meta, keys: &change.keys, erasing };
             let skipped = snapshot.skipped_with_unexplained(erased)?;
             skipped.write(change.txn, &change.keys)?;
             change.meta.follow(TreeHead::empty());
+            change.meta.given_up = given_up.or(change.meta.given_up);
             Ok(())
         })
     }

@@ -5,7 +5,7 @@ use super::*;
 use bulla_crypto::subject::Secret;
 use bulla_proof::hash::Hash;
 use index::{Bucket, Entry, IndexRows};
-use record::{Changes, Erasing, Meta, Skipped};
+use record::{Changes, Erasing, GivenUp, Meta, Skipped};
 use rows::{Person, ROW, Row, RowCipher};
 use table::Table;
 use transaction_error::TransactionError;
@@ -376,6 +376,7 @@ fn records_are_read_back() {
         next_number: 1 << 30,
         follows: head(1 << 50),
         unfollowed: Some(1 << 49),
+        given_up: Some(GivenUp { known: 1 << 50, left: 1 << 48 }),
         next_bucket: 77,
     };
     let erasing = Erasing { numbers: (0..4096).collect(), erased: true, written: Hash([7; 32]) };
@@ -423,11 +424,22 @@ fn records_of_more_than_there_can_be_are_refused() {
     assert!(
         !is_read((0..4097).collect()) && !is_read(vec![9, 7]) && !is_read(vec![7, 7]) && !is_read(vec![])
     );
-    let meta =
-        Meta { log: LOG, generation: 0, next_number: 3, follows: head(7), unfollowed: None, next_bucket: 1 };
+    let meta = Meta {
+        log: LOG,
+        generation: 0,
+        next_number: 3,
+        follows: head(7),
+        unfollowed: None,
+        given_up: None,
+        next_bucket: 1,
+    };
     let is_read = |unfollowed| Meta::decode(&Meta { unfollowed, ..meta }.encode()).is_some();
     assert!(is_read(None) && is_read(Some(6)) && is_read(Some(u64::MAX)));
     assert!(!is_read(Some(7)) && !is_read(Some(u64::MAX - 1)));
+    let given_up = Some(GivenUp { known: 6, left: 5 });
+    for meta in [meta, Meta { given_up, ..meta }, Meta { unfollowed: Some(6), given_up, ..meta }] {
+        assert_eq!(Meta::decode(&meta.encode()), Some(meta));
+    }
     let ranges = |count| Skipped((0..count).map(|range| (3 * range, 3 * range + 2)).collect());
     let is_read = |count| Skipped::decode(&ranges(count).encode()).is_some();
     assert!(is_read(1 << 16) && !is_read((1 << 16) + 1));

@@ -5,7 +5,7 @@ use super::*;
 use bulla_crypto::subject::Secret;
 use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
-use record::{Changes, Erasing, Meta, Skipped};
+use record::{Changes, Erasing, GivenUp, Meta, Skipped};
 use rows::{Person, Row, RowCipher, first_of};
 use serde_json::Value;
 use table::Table;
@@ -96,8 +96,18 @@ fn records_are_the_other_implementation_s() {
     let keys = keys(&vectors);
     let Keys { log, generation, .. } = keys;
     let follows = TreeHead { size: 300, root: Hash(std::array::from_fn(|at| 0xff - at as u8)) };
-    let meta = Meta { log, generation, next_number: 8201, follows, unfollowed: None, next_bucket: 10 };
+    let meta = Meta {
+        log,
+        generation,
+        next_number: 8201,
+        follows,
+        unfollowed: None,
+        given_up: None,
+        next_bucket: 10,
+    };
     let passed_over = Meta { unfollowed: Some(299), ..meta };
+    let given_up = Meta { given_up: Some(GivenUp { known: 400, left: 250 }), ..meta };
+    let both = Meta { unfollowed: Some(299), ..given_up };
     let erasing = Erasing {
         numbers: vec![17, 1 << 40],
         erased: false,
@@ -107,6 +117,8 @@ fn records_are_the_other_implementation_s() {
     let records = [
         (1, "meta", meta.encode()),
         (1, "meta_unfollowed", passed_over.encode()),
+        (1, "meta_given_up", given_up.encode()),
+        (1, "meta_unfollowed_and_given_up", both.encode()),
         (2, "erasing", Erasing::encode(Some(&erasing))),
         (2, "not_erasing", Erasing::encode(None)),
         (4, "changes", changes.encode()),

@@ -15,15 +15,15 @@ mod outlook;
 
 use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
+use crate::format::event::Event;
 use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::personal;
-use crate::keys::restoring::{GivenUp, Unknown};
+use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::vault;
 use crate::read::reader::Reader;
-use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::{self, not_there};
 use crate::scan::snapshot::Snapshot;
@@ -33,6 +33,7 @@ use crate::write::engine::{
     tuning,
 };
 use bulla_crypto::environment::Environment;
+use bulla_crypto::group::Followed;
 use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::entry::MAX_SUBJECTS;
@@ -40,9 +41,9 @@ use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Paths, Store};
 use bulla_text::spelling::counted;
-use bulla_vault::{Access, Vault};
+use bulla_vault::{Access, GivenUp, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
-use outlook::{Found, Looked, look};
+use outlook::{Found, Looked, look, truncated};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -166,8 +167,7 @@ impl Restore {
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let log = paths::join_to_write(log, Some(&keys), &[], &self.environment)?;
         let stores = (log.clone(), keys.clone());
-        let Begun { config, directories, state, unknown, is_untold, reader, replicas, looked } =
-            self.begin(&stores)?;
+        let Begun { config, directories, state, unknown, reader, replicas, looked } = self.begin(&stores)?;
         let Looked { outlook, mut numbers, mut erased, is_cut } = looked;
         (self.tell)(&outlook);
         if !outlook.needed {
@@ -179,8 +179,9 @@ impl Restore {
         if let Some(unknown) = unknown {
             unknown.save(&*keys)?;
         }
+        let given_up = unknown.and_then(|unknown| unknown.given_up);
         // Before the seal state is there: with that nothing says that the log may have been longer.
-        if is_untold {
+        if outlook.vault_behind {
             pass_over(&replicas, (&*log, &*keys), &config, &self.environment)?;
         }
         if outlook.makes_seal_state {
@@ -191,9 +192,9 @@ impl Restore {
         }
         // Opening the log has the vault follow it, after which nothing says that the log was longer.
         if is_cut {
-            leave_out(&replicas, (&*log, &*keys), &config, &self.environment, &erased)?;
+            let given_up = given_up.filter(|_| !outlook.vault_behind);
+            leave_out(&replicas, (&*log, &*keys), &config, &self.environment, (&erased, given_up))?;
         }
-        let given_up = unknown.and_then(|unknown| unknown.given_up);
         let vaults = Vaults::of_restore(given_up.is_some());
         let engine = Engine::open_as(stores, &directories, Options::default(), self.environment, vaults)?;
         let (hold_differences, resumed) = (engine.hold_differences.clone(), engine.resumed.clone());
@@ -218,15 +219,16 @@ impl Restore {
                 lost = numbers.lost(&left_out, &erased);
             }
             // A vault from before this is known by it. An attempt that was cut short may have told it.
-            if let Some(given_up) = given_up
-                && !is_told(&log, given_up)?
-            {
-                engine.record(given_up.event())?;
-            }
+            let told = given_up.map(|part| told_in(&engine, &log, part)).transpose()?;
             // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
             // skipped.
             engine.rotate()?;
             engine.drain_and_finish()?;
+            if let (Some(told), Ok(vault)) = (told, engine.vault())
+                && vault.unfollowed()? != Some(Followed::NOWHERE)
+            {
+                vault.gave_up(told)?;
+            }
             if unknown.is_some() {
                 files::remove(&*keys, files::RESTORING)?;
             }
@@ -273,15 +275,19 @@ impl Restore {
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
         found.compare((&**log, &config), pin.as_ref())?;
         let is_untold = has_lost_path && !found.is_cut();
-        let given_up = found.given_up(is_untold, given_up_before);
+        let given_up = found.given_up(is_untold, given_up_before, vault.as_ref())?;
+        let vault_behind = match (given_up, vault.as_ref().filter(|_| !new_vault)) {
+            (Some(given_up), Some(vault)) => found.is_behind(vault, given_up_before, given_up)?,
+            _ => false,
+        };
         let unknown = match config.erasure || given_up.is_some() {
             true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, given_up))?),
             false => None,
         };
         let reads = reader.as_ref().zip(unknown);
-        let looked = look(&**keys, &config, vault.as_ref(), (&state, made), found, reads)?;
+        let looked = look(&**keys, &config, vault.as_ref(), (&state, made), (found, vault_behind), reads)?;
         let replicas = tuning.vault_replicas;
-        Ok(Begun { config, directories, state, unknown, is_untold, reader, replicas, looked })
+        Ok(Begun { config, directories, state, unknown, reader, replicas, looked })
     }
 
     /// Whether a new vault is made: where that is asked for, and where an earlier attempt to make one was cut short and nothing has come
@@ -347,12 +353,15 @@ fn lost_path(log: &dyn Store, keys: &dyn Store) -> Error {
     )
 }
 
-/// Whether the log tells already that this part of it is given up. An event before the frames that the log had then is of another part.
-fn is_told(log: &Arc<dyn Store>, given_up: GivenUp) -> Result<bool> {
-    let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
-    let mut is_told = false;
-    each_event(&manifest, given_up.left, |_, event| is_told |= event == given_up.event())?;
-    Ok(is_told)
+/// Has the log tell that this part of it is given up, unless it does already: an event before the frames that the log had then is of another
+/// part. Returns the part as it is once that is done.
+fn told_in(engine: &Engine, log: &Arc<dyn Store>, GivenUp { known, left }: GivenUp) -> Result<GivenUp> {
+    let told = truncated(&Manifest::load(Snapshot::of(log.clone())?)?, left)?;
+    let frame = match told.iter().find(|told| told.1 == known) {
+        Some((frame, _)) => *frame,
+        None => engine.record(Event::Truncated { known })?,
+    };
+    Ok(GivenUp { known, left: frame + 1 })
 }
 
 /// What is known once the locks are held, and before anything is changed.
@@ -362,8 +371,6 @@ struct Begun {
     state: SealState,
     /// Of a log with erasure, and of one that is gone on with although it may have been longer.
     unknown: Option<Unknown>,
-    /// Whether the log has lost a path, and neither a seal state nor the vault says how far it had come: the vault may not have followed all.
-    is_untold: bool,
     /// Of a log with erasure.
     reader: Option<Reader>,
     /// Where the vault's replicas are.

@@ -1,8 +1,8 @@
 //! What a key directory that is being taken up did not know when that began: it is kept there until that is done.
 
-use crate::format::event::Event;
 use crate::keys::files;
 use bulla_store::{Error, Result, Store};
+use bulla_vault::GivenUp;
 
 /// The first frame and number that the backup knows nothing of.
 #[derive(Clone, Copy)]
@@ -13,27 +13,6 @@ pub(crate) struct Unknown {
     pub(crate) new_vault: bool,
     /// Where the log is gone on with although it ends before what the vault has followed, or may: what is given up.
     pub(crate) given_up: Option<GivenUp>,
-}
-
-/// The part of a log that is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GivenUp {
-    /// How many frames the keys knew of; 0 where nothing told.
-    pub(crate) known: u64,
-    /// How many frames the log had when that began. The event that tells of it comes behind them.
-    pub(crate) left: u64,
-}
-
-impl GivenUp {
-    /// How many frames that part is known to have had.
-    pub(crate) fn frames(self) -> u64 {
-        self.known.saturating_sub(self.left)
-    }
-
-    /// What the log is to tell of it.
-    pub(crate) fn event(self) -> Event {
-        Event::Truncated { known: self.known }
-    }
 }
 
 /// What follows the numbers where a new vault is being made.

@@ -3,7 +3,8 @@
 use super::numbers::Numbers;
 use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
-use crate::keys::restoring::{GivenUp, Unknown};
+use crate::format::event::Event;
+use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
@@ -14,10 +15,10 @@ use crate::write::engine::pins::{self, PinAtHand};
 use crate::write::engine::{self, Course, Leftover, Vaults, course, followed_more, leftover, require_newest};
 use crate::write::recover::{self, Beyond};
 use bulla_proof::checkpoint::Checkpoint;
-use bulla_proof::commitment::FrameKind;
+use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
-use bulla_vault::Vault;
+use bulla_vault::{GivenUp, Vault};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -32,6 +33,9 @@ pub struct Outlook {
     /// How many frames the vault has followed that the log has not, or had before an attempt that was cut short: its newest part, which is
     /// lost with all that it told.
     pub lost_frames: u64,
+    /// Whether the newest part of the log is given up, or may be, with a vault of which nothing tells that it has followed that part: whoever was
+    /// erased there may have a key in it, so that nothing is read under its keys from then on.
+    pub vault_behind: bool,
     /// The frames of the log that were lost with a path of it: whom these told of as erased, and which numbers data subjects were given
     /// there, is not known.
     pub lost_with_path: LostFrames,
@@ -137,15 +141,71 @@ impl Found {
 
     /// The part of the log that is given up; `untold` says that there may be one of which nothing tells, and `before` is what an attempt gave
     /// up that was cut short. The keys may know of less by now than they did then, and the log may have more.
-    pub(super) fn given_up(&self, untold: bool, before: Option<GivenUp>) -> Option<GivenUp> {
+    pub(super) fn given_up(
+        &self,
+        untold: bool,
+        before: Option<GivenUp>,
+        vault: Option<&Vault>,
+    ) -> Result<Option<GivenUp>> {
+        if is_given_up_with(vault, before)? {
+            return Ok(before);
+        }
         let untold = untold.then_some(GivenUp { known: 0, left: self.beyond.next });
-        match (self.given_up.or(untold), before) {
+        Ok(match (self.given_up.or(untold), before) {
             (Some(now), Some(before)) => {
                 Some(GivenUp { known: now.known.max(before.known), left: now.left.min(before.left) })
             }
             (now, before) => now.or(before),
-        }
+        })
     }
+
+    /// Whether the vault may lack what the part told that is given up; `before` is what an attempt wrote down that was cut short. Only one has it
+    /// for sure:
+    /// - that with which the attempt began to give the part up, which says so itself;
+    /// - that which follows where the log tells already that the part was given up;
+    /// - that which has followed more than the log has, and as much as anything tells of. Where the log tells of a part that was given up, it may
+    ///   be of before that, and lack what came then: unless it says that it saw that one given up, it has to have followed as much as there was
+    ///   known of then, and no other part may have been given up since.
+    pub(super) fn is_behind(
+        &self,
+        vault: &Vault,
+        before: Option<GivenUp>,
+        given_up: GivenUp,
+    ) -> Result<bool> {
+        if is_given_up_with(Some(vault), before)? {
+            return Ok(false);
+        }
+        let follows = vault.follows()?.size;
+        if !self.is_cut() {
+            let told = truncated(&self.manifest, given_up.left)?;
+            return Ok(!told.iter().any(|(frame, known)| *frame < follows && *known == given_up.known));
+        }
+        let (seen, told) = (vault.given_up()?, truncated(&self.manifest, 0)?);
+        let is_seen = |(frame, known): &(u64, u64)| seen == Some(GivenUp { known: *known, left: frame + 1 });
+        let unseen = match told.iter().position(is_seen) {
+            Some(at) => &told[at + 1..],
+            None => &told,
+        };
+        Ok(follows < given_up.known || unseen.len() > 1 || unseen.iter().any(|(_, known)| *known > follows))
+    }
+}
+
+/// Whether it is with this vault that the attempt which wrote that down began to give a part of the log up. The vault says so itself: that file
+/// may be older, or be of another vault that was put away since.
+fn is_given_up_with(vault: Option<&Vault>, before: Option<GivenUp>) -> Result<bool> {
+    let (Some(vault), Some(before)) = (vault, before) else { return Ok(false) };
+    Ok(vault.given_up()? == Some(before))
+}
+
+/// Where the log tells in frames from `from` on that a part of it was given up, and how many frames the keys knew of then.
+pub(super) fn truncated(manifest: &Manifest, from: u64) -> Result<Vec<(u64, u64)>> {
+    let mut told = Vec::new();
+    each_event(manifest, from, |Commitment { frame, .. }, event| {
+        if let Event::Truncated { known } = event {
+            told.push((*frame, known));
+        }
+    })?;
+    Ok(told)
 }
 
 /// Looks what taking it up comes to, and changes nothing.
@@ -158,7 +218,7 @@ pub(super) fn look(
     config: &LogConfig,
     vault: Option<&Vault>,
     (state, makes_seal_state): (&SealState, bool),
-    found: Found,
+    (found, vault_behind): (Found, bool),
     reader: Option<(&Reader, Unknown)>,
 ) -> Result<Looked> {
     let is_cut = found.is_cut();
@@ -204,7 +264,8 @@ pub(super) fn look(
     let outlook = Outlook {
         known: Extent { frames: known, ..extent(&manifest, known.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
-        lost_frames: given_up.map_or(0, GivenUp::frames),
+        lost_frames: given_up.map_or(0, |part| part.known.saturating_sub(part.left)),
+        vault_behind,
         lost_with_path: manifest.lost()?.clone(),
         erased: again,
         finishes: finishes.filter(|_| needed),

@@ -2,22 +2,24 @@
 //!
 //! Invariants:
 //! - a vault from before a part of the log was given up (`bulla restore --older-log`) counts as one that was let pass over lost events, for good:
-//!   the one with which that was done has seen to it;
+//!   the one with which that was done has seen to it, and whoever takes the log up has asked whether it is that one;
 //! - opening a log needs no event that was lost for good with a path: what it told nobody can follow, and that is said, and the vault, with every
 //!   copy of it, says so itself from then on, in one record with what it follows behind it;
 //! - every other event is followed, or the log is not opened, whichever paths are missing: nobody who has the storage alone has an erasure
 //!   forgotten.
 
 use super::{Engine, Vaults};
+use crate::format::event::Event;
 use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::unread_events::UnreadEvents;
 use bulla_crypto::group::Followed;
 use bulla_proof::checkpoint::Checkpoint;
+use bulla_proof::commitment::Commitment;
 use bulla_proof::tree::TreeHead;
 use bulla_store::Result;
-use bulla_vault::{MAX_ERASED, Vault};
+use bulla_vault::{GivenUp, MAX_ERASED, Vault};
 
 impl Engine {
     /// Erases whom events say that they erased, of frames that the vault has not followed, and whom those say that were `adopted`. Those
@@ -32,12 +34,14 @@ impl Engine {
         let is_own = follows.size <= size || vaults == Vaults::Newest;
         let from = if is_own { follows.size.min(size) } else { 0 };
         let from = noted.map_or(from, |noted| noted.min(from));
-        let (mut lost, mut truncated) = (None, false);
+        let (mut lost, mut truncated) = (None, None);
         if from < size {
             let manifest = Manifest::load_to_open(snapshot)?;
-            each_event(&manifest, from, |_, event| {
+            each_event(&manifest, from, |Commitment { frame, .. }, event| {
                 erased.extend(event.erases());
-                truncated |= event.is_truncated() && vaults != Vaults::NewerThanLog;
+                if let Event::Truncated { known } = event {
+                    truncated = Some(GivenUp { known, left: frame + 1 });
+                }
             })?;
             lost = manifest.lost()?.events_from(from);
         }
@@ -47,12 +51,16 @@ impl Engine {
             }
         }
         // What it passed over in frames that the log has not any more, nothing that is found tells.
-        let noted = if truncated { Some(Followed::NOWHERE) } else { noted };
+        let is_older = truncated.is_some() && vaults != Vaults::NewerThanLog;
+        let noted = if is_older { Some(Followed::NOWHERE) } else { noted };
         let unfollowed =
             noted.filter(|noted| *noted >= size).or(lost.map(|UnreadEvents { first, .. }| first));
         // A vault that has nobody's keys, as one that was made anew, brings nobody back.
         let unfollowed = match unfollowed {
-            Some(_) if vault.check(&|_| true, &|_| ())?.people == 0 => None,
+            Some(_) if vault.check(&|_| true, &|_| ())?.people == 0 => {
+                truncated.map_or(Ok(()), |part| vault.gave_up(part))?;
+                None
+            }
             unfollowed => unfollowed,
         };
         if unfollowed.is_some() {

@@ -18,7 +18,7 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::counted;
-use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
+use bulla_vault::{Access, GivenUp, ReplicaLocation, ReplicaState, Vault};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,8 @@ pub(crate) enum Vaults {
     Newest,
     /// One from a backup, too: the caller sees to what is missing in it.
     Restored,
-    /// One that has followed more than the log has, the newest part of which is lost, too: the caller has seen to what that told.
+    /// One that has followed more than the log has, the newest part of which is lost, too: the caller has seen to what that told, and has had any
+    /// other say that nothing is read under it.
     NewerThanLog,
 }
 
@@ -243,8 +244,8 @@ pub(crate) fn check_kept_replicas(
     if replicas.is_empty() { Ok(()) } else { vault::check_kept_replicas(keys, vault, &replicas) }
 }
 
-/// Has the vault leave out the numbers whose erasure only frames told of that are lost; `erased` are those that the log tells of. The vault is
-/// opened to write with its replicas, as opening the log does.
+/// Has the vault leave out the numbers whose erasure only frames told of that are lost; `erased` are those that the log tells of. With `given_up`
+/// it has followed that part of the log, and says so. The vault is opened to write with its replicas, as opening the log does.
 ///
 /// # Errors
 /// As [`check_kept_replicas`] and [`Vault::leave_out`].
@@ -253,11 +254,11 @@ pub(crate) fn leave_out(
     (log, keys): (&dyn Store, &dyn Store),
     config: &LogConfig,
     environment: &Environment,
-    erased: &BTreeSet<u64>,
+    (erased, given_up): (&BTreeSet<u64>, Option<GivenUp>),
 ) -> Result<()> {
     let places = locate(replicas, (log, keys), config, environment)?;
     match vault::open_vault(config, keys, environment, Access::Write, places)? {
-        Some(vault) => vault.leave_out(&|number| erased.contains(&number)),
+        Some(vault) => vault.leave_out(&|number| erased.contains(&number), given_up),
         None => Ok(()),
     }
 }

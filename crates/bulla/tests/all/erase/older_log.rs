@@ -25,7 +25,7 @@ pub(super) fn without_its_newest_part(world: World) -> World {
 }
 
 /// The same, with the key directory from before that part.
-fn without_its_newest_part_and_before(world: World) -> (World, TempDir) {
+pub(super) fn without_its_newest_part_and_before(world: World) -> (World, TempDir) {
     world.append(0..20);
     let (log, keys) = (copy(&world.directory), copy(&world.keys()));
     world.append(20..50);
@@ -225,6 +225,19 @@ fn an_erasure_that_is_finished_is_no_lost_key_where_a_part_of_the_log_is_lost() 
     }
 }
 
+/// That nobody is answered under the vault that is there, and a salvage names no data subject.
+pub(super) fn nothing_is_read(world: &World, what: &str) {
+    let error = world.reader().for_each(&Query::new(), |_, _| Ok(())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Tampered, "{what}: {error}");
+    assert!(error.to_string().contains("nothing is read under them"), "{what}: {error}");
+    let mut out = Vec::new();
+    let vault = Arc::new(world.vault(Access::Read));
+    let export = Export::open(&world.directory).unwrap().key(world.key.clone()).identity(world.identity());
+    export.group_keys(vault).salvage(true).run(&mut out).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    assert!(!out.is_empty() && !out.contains("\"subject\""), "{what}: {out}");
+}
+
 /// An older vault may have keys of people of whom only the part that was given up told that they were erased. The log knows such a vault by its
 /// event, however often one is put in place.
 #[test]
@@ -236,26 +249,98 @@ fn nothing_is_read_under_a_vault_from_before_a_part_was_given_up() {
     // The vault that it was done with is read under.
     assert!(!world.entries().0.is_empty());
 
-    let refused = || {
-        let error = world.reader().for_each(&Query::new(), |_, _| Ok(())).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Tampered, "{error}");
-        assert!(error.to_string().contains("nothing is read under them"), "{error}");
-        let mut out = Vec::new();
-        let vault = Arc::new(world.vault(Access::Read));
-        let export =
-            Export::open(&world.directory).unwrap().key(world.key.clone()).identity(world.identity());
-        export.group_keys(vault).salvage(true).run(&mut out).unwrap();
-        let out = String::from_utf8(out).unwrap();
-        assert!(!out.is_empty() && !out.contains("\"subject\""), "{out}");
-    };
     for _ in 0..2 {
         put_back(older.path(), &world.keys(), &["vault", "roots"]);
-        refused();
+        nothing_is_read(&world, "put back");
         Restore::new(&world.directory, world.identity()).run().unwrap();
-        refused();
+        nothing_is_read(&world, "restored");
         Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
-        refused();
+        nothing_is_read(&world, "opened");
     }
+}
+
+/// Has an older copy of the log and its keys in place, and the vault that there was.
+fn take_back(world: &World, (log, keys): &(TempDir, TempDir)) {
+    let newer = copy(&world.keys());
+    replace(log.path(), &world.directory);
+    replace(keys.path(), &world.keys());
+    put_back(newer.path(), &world.keys(), &["vault", "roots"]);
+}
+
+/// Many frames, of the same few people.
+fn go_on(world: &World) {
+    (0..6).for_each(|_| world.append(40..43));
+}
+
+/// It has followed more than is left, as the one has with which a part was given up, and less than the log knew of then. A part that is lost later
+/// is given up with the vault that saw both; the one that saw the first alone, and followed more than is left of the log then, lacks the second.
+#[test]
+fn a_vault_from_before_a_part_was_given_up_does_not_give_up_another() {
+    for new_vault in [false, true] {
+        let world = World::new();
+        let what = format!("new vault: {new_vault}");
+        let restore = || Restore::new(&world.directory, world.identity());
+        world.append(0..20);
+        let first = (copy(&world.directory), copy(&world.keys()));
+        go_on(&world);
+        let before_first = copy(&world.keys());
+        erase(&world, "user_7");
+        (0..3).for_each(|_| go_on(&world));
+        take_back(&world, &first);
+        restore().older_log().run().unwrap();
+        if new_vault {
+            for name in ["vault", "roots"] {
+                std::fs::remove_dir_all(world.keys().join(name)).unwrap();
+            }
+            restore().new_vault().run().unwrap();
+        }
+        let seen = copy(&world.keys());
+        put_back(before_first.path(), &world.keys(), &["vault", "roots"]);
+        assert_eq!(restore().look().unwrap_err().kind(), ErrorKind::Tampered, "{what}");
+        assert!(restore().older_log().look().unwrap().vault_behind, "{what}");
+        let other = world.copied();
+        Restore::new(&other.directory, other.identity()).older_log().run().unwrap();
+        nothing_is_read(&other, &what);
+
+        put_back(seen.path(), &world.keys(), &["vault", "roots"]);
+        world.append(50..55);
+        let second = (copy(&world.directory), copy(&world.keys()));
+        go_on(&world);
+        let before_second = copy(&world.keys());
+        erase(&world, "user_1");
+        take_back(&world, &second);
+        assert!(!restore().older_log().look().unwrap().vault_behind, "{what}");
+        restore().older_log().run().unwrap();
+        // It followed fewer frames than were known when the first part was given up.
+        assert!(matches!(truncated(&world)[..], [first, second] if first > second), "{what}");
+        let read = world.reader().for_each(&Query::new().subject("user_2"), |_, _| Ok(())).unwrap();
+        assert!(read.entries > 0, "{what}: {read:?}");
+        put_back(before_second.path(), &world.keys(), &["vault", "roots"]);
+        restore().older_log().run().unwrap();
+        nothing_is_read(&world, &what);
+    }
+}
+
+/// As where the key directory comes from a backup that was made just then, and the vault is the newest.
+#[test]
+fn a_vault_that_follows_the_event_is_read_under_where_the_record_of_the_restore_is_put_back() {
+    let world = without_its_newest_part(World::new());
+    let restore = || Restore::new(&world.directory, world.identity());
+    let record = world.keys().join("restoring");
+    let mut operations = (1..).map(|operations| stops::stores(&world, &Stop::after(operations)));
+    let restoring = loop {
+        let (log, keys) = operations.next().unwrap();
+        restore().older_log().run_in(log, keys).unwrap_err();
+        if let Ok(restoring) = std::fs::read(&record) {
+            break restoring;
+        }
+    };
+    restore().older_log().run().unwrap();
+    std::fs::write(&record, restoring).unwrap();
+    assert!(!restore().look().unwrap().vault_behind);
+    restore().run().unwrap();
+    assert_eq!(truncated(&world).len(), 1);
+    is_gone_on_with(&world, "put back");
 }
 
 /// A log that told in its newest part that `user_7` was erased, and copies of its directory and its key directory from before that.

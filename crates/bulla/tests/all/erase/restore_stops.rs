@@ -1,6 +1,8 @@
 //! An older vault or key directory that is opened or restored, cut short anywhere: the log opens after that.
 
-use super::older_log::{is_gone_on_with, truncated, without_its_newest_part};
+use super::older_log::{
+    is_gone_on_with, nothing_is_read, truncated, without_its_newest_part, without_its_newest_part_and_before,
+};
 use super::restored::{erase, put_back, replace};
 use super::stops::{self, Stop};
 use super::world::{World, copy};
@@ -220,6 +222,41 @@ fn a_restore_of_an_older_log_stops_anywhere_and_is_done_again() {
         }
     }
     assert!(asked_again > 1 && not_asked > 1, "{asked_again} {not_asked}");
+}
+
+/// An older vault may have keys of people of whom only the part that is given up told that they were erased. Put in place when that was cut
+/// short, it is not taken for the one with which that was begun, whatever the file says that tells of it.
+#[test]
+fn a_restore_of_an_older_log_that_stops_anywhere_reads_nothing_under_a_vault_from_before() {
+    let (made, older) = without_its_newest_part_and_before(World::new());
+    let followed = made.vault(Access::Read).follows().unwrap().size;
+    let mut interrupted = 0;
+    for operations in (0..).step_by(if in_full() { 1 } else { 3 }) {
+        let begun = made.copied();
+        let restore = |world: &World| Restore::new(&world.directory, world.identity()).older_log();
+        let (log, keys) = stops::stores(&begun, &Stop::after(operations));
+        let done = restore(&begun).environment(Environment::default()).run_in(log, keys).is_ok();
+        put_back(older.path(), &begun.keys(), &["vault", "roots"]);
+        if let Ok(restoring) = std::fs::read_to_string(begun.keys().join("restoring")) {
+            interrupted += 1;
+            let less = restoring.replace(&format!("older-log {followed} "), "older-log 0 ");
+            assert_ne!(less, restoring);
+            for (restoring, known) in [(restoring, followed), (less, 0)] {
+                let (world, what) = (begun.copied(), format!("{operations}, {known}"));
+                std::fs::write(world.keys().join("restoring"), restoring).unwrap();
+                assert!(restore(&world).look().unwrap().vault_behind, "{what}");
+                restore(&world).run().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert!(truncated(&world).contains(&known), "{what}");
+                nothing_is_read(&world, &what);
+                Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+                nothing_is_read(&world, &what);
+            }
+        }
+        if done {
+            break;
+        }
+    }
+    assert!(interrupted > 3, "{interrupted}");
 }
 
 /// Each attempt that is cut short may have added frames. The vault followed few more than there are, and other ones.
