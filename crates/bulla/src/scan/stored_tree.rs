@@ -10,6 +10,7 @@ use bulla_store::{Error, Result};
 use bulla_store::{Paths, Store};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 
 /// An encoded commitment.
 pub(crate) type Encoded = [u8; Commitment::LENGTH];
@@ -76,13 +77,38 @@ pub(crate) fn read_tile(store: &dyn Store, id: TileId) -> Result<Option<Vec<Hash
 
 /// The nodes over the first `count` bundles, as tiles have them; fewer where one is missing or malformed.
 pub(crate) fn nodes(store: &dyn Store, count: u64) -> Result<Vec<Hash>> {
+    nodes_or(store, count, |_| Ok(None))
+}
+
+/// The same, with the nodes over these bundles from elsewhere where a tile is missing or malformed.
+fn nodes_or(
+    store: &dyn Store,
+    count: u64,
+    elsewhere: impl Fn(Range<u64>) -> Result<Option<Vec<Hash>>>,
+) -> Result<Vec<Hash>> {
     let mut nodes = Vec::new();
     for index in 0..count.div_ceil(WIDTH) {
-        let width = u16::try_from((count - index * WIDTH).min(WIDTH)).unwrap_or(FULL_WIDTH);
-        let Some(tile) = read_tile(store, TileId { level: 1, index, width })? else { break };
+        let bundles = index * WIDTH..count.min((index + 1) * WIDTH);
+        let width = u16::try_from(bundles.end - bundles.start).unwrap_or(FULL_WIDTH);
+        let tile = match read_tile(store, TileId { level: 1, index, width })? {
+            None => elsewhere(bundles)?,
+            tile => tile,
+        };
+        let Some(tile) = tile else { break };
         nodes.extend(tile);
     }
     Ok(nodes)
+}
+
+/// The leaves of a bundle: as their tile has them, or, where that is missing or malformed, by their commitments.
+fn leaves_or_entries(store: &dyn Store, index: u64, width: u16) -> Result<Option<Vec<Hash>>> {
+    match read_tile(store, TileId { level: 0, index, width })? {
+        None => {
+            let entries = read_bundle(store, index, width)?;
+            Ok(entries.map(|entries| entries.iter().map(|entry| tree::leaf_hash(entry)).collect()))
+        }
+        leaves => Ok(leaves),
+    }
 }
 
 /// The root over the first `size` leaves of the tree `of`, which has so many at least; `None` where the tiles do not come to the
@@ -91,12 +117,34 @@ pub(crate) fn nodes(store: &dyn Store, count: u64) -> Result<Vec<Hash>> {
 /// # Errors
 /// `Unavailable` where a tile cannot be read.
 pub(crate) fn root_at(store: &dyn Store, of: TreeHead, size: u64) -> Result<Option<Hash>> {
-    let leaves = |index: u64| {
-        let width = u16::try_from((of.size - index * WIDTH).min(WIDTH)).unwrap_or(FULL_WIDTH);
-        read_tile(store, TileId { level: 0, index, width })
+    let leaves = |index, width| read_tile(store, TileId { level: 0, index, width });
+    root_over((of, size), nodes(store, of.size / WIDTH)?, leaves)
+}
+
+/// The same, where a tile that is missing or malformed is made up from what is below it, the commitments at last. Where all tiles are there
+/// nothing else is read.
+///
+/// # Errors
+/// As [`root_at`].
+pub(crate) fn root_at_without_tiles(store: &dyn Store, of: TreeHead, size: u64) -> Result<Option<Hash>> {
+    let below = |bundles: Range<u64>| {
+        let node =
+            |index| Ok(leaves_or_entries(store, index, FULL_WIDTH)?.map(|leaves| tile::tile_hash(&leaves)));
+        bundles.map(node).collect::<Result<Option<Vec<_>>>>()
     };
+    let nodes = nodes_or(store, of.size / WIDTH, below)?;
+    root_over((of, size), nodes, |index, width| leaves_or_entries(store, index, width))
+}
+
+/// The root over the first `size` leaves, by the nodes over whole bundles and the leaves of others.
+fn root_over(
+    (of, size): (TreeHead, u64),
+    mut nodes: Vec<Hash>,
+    leaves: impl Fn(u64, u16) -> Result<Option<Vec<Hash>>>,
+) -> Result<Option<Hash>> {
+    let leaves =
+        |index: u64| leaves(index, u16::try_from((of.size - index * WIDTH).min(WIDTH)).unwrap_or(FULL_WIDTH));
     let (whole, bundles) = (of.size / WIDTH, size / WIDTH);
-    let mut nodes = nodes(store, whole)?;
     if !of.size.is_multiple_of(WIDTH) {
         let Some(edge) = leaves(whole)? else { return Ok(None) };
         nodes.push(tile::tile_hash(&edge));
@@ -438,6 +486,69 @@ pub(crate) mod tests {
             store.remove(path).unwrap();
             assert_eq!(root_at(&store, whole, 300).unwrap(), None, "{path}");
             bulla_store::replace(&store, path, &bytes).unwrap();
+        }
+    }
+
+    /// A tree of so many commitments, with its tiles and bundles, and the root of each size up to that.
+    fn with_bundles(size: u64) -> (Memory, Vec<Hash>) {
+        let (store, mut tiles, mut roots) = (Memory::new(), TileBuilder::new(), vec![tree::empty_root()]);
+        let write = |path: &str, bytes: &[u8]| {
+            store.create_directory(bulla_store::path::parent(path)).unwrap();
+            bulla_store::replace(&store, path, bytes).unwrap();
+        };
+        let tile = |id: TileId, hashes: &[Hash]| write(&id.path(), &tile::encode_tile(hashes));
+        let mut bundle = Vec::new();
+        for frame in 0..size {
+            let mut entry = [7; Commitment::LENGTH];
+            entry[..8].copy_from_slice(&frame.to_le_bytes());
+            tile::push_bundle_entry(&mut bundle, &entry);
+            tiles.push(tree::leaf_hash(&entry), &mut |id, hashes| tile(id, hashes));
+            roots.push(tiles.root());
+            let width = u16::try_from(frame % WIDTH + 1).unwrap();
+            if width == FULL_WIDTH || frame + 1 == size {
+                write(&tile::entries_path(frame / WIDTH, width), &std::mem::take(&mut bundle));
+            }
+        }
+        tiles.partials().into_iter().for_each(|(id, hashes)| tile(id, &hashes));
+        (store, roots)
+    }
+
+    #[test]
+    fn what_a_missing_tile_said_the_bundles_say() {
+        for size in [5, 256, 300, 700] {
+            let (store, roots) = with_bundles(size);
+            let whole = head(&roots, size);
+            let says = |earlier: u64| root_at_without_tiles(&store, whole, earlier).unwrap();
+            let is_told = |what: &str| {
+                for earlier in [0, 1, size / 2, size - 1, size] {
+                    assert_eq!(
+                        says(earlier),
+                        Some(head(&roots, earlier).root),
+                        "{earlier} of {size}: {what}"
+                    );
+                }
+            };
+            is_told("all there");
+            let ids = tile::tiles_for(size);
+            let read = |path: &str| bulla_store::read_small(&store, path, 1 << 20).unwrap();
+            for id in &ids {
+                let (path, bytes) = (id.path(), read(&id.path()));
+                bulla_store::replace(&store, &path, &bytes[1..]).unwrap();
+                is_told(&format!("{path} is malformed"));
+                store.remove(&path).unwrap();
+                is_told(&path);
+                bulla_store::replace(&store, &path, &bytes).unwrap();
+            }
+            ids.iter().for_each(|id| store.remove(&id.path()).unwrap());
+            is_told("no tile");
+            // What is altered says nothing, whichever it is.
+            let path = tile::entries_path(0, ids[0].width);
+            let mut bytes = read(&path);
+            *bytes.last_mut().unwrap() ^= 1;
+            bulla_store::replace(&store, &path, &bytes).unwrap();
+            assert_eq!(says(size / 2), None, "{size}");
+            store.remove(&path).unwrap();
+            assert_eq!(says(size / 2), None, "{size}");
         }
     }
 

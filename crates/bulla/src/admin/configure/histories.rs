@@ -10,6 +10,7 @@ use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_text::spelling::counted;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,8 +60,9 @@ impl History {
         History { sealed, state: keys.describe(files::SEAL_STATE), stores, known, ids }
     }
 
-    /// What is said of the directory in `place` where it holds another history; nothing where it does not, or where that cannot be told. Where the seal
-    /// state does not tell, one that the key directory does not know, or has as lost, is compared with those that it knows.
+    /// What is said of the directory in `place` where it holds another history; nothing where it does not. Where the seal state does not tell, one that
+    /// the key directory does not know, or has as lost, is compared with those that it knows: where that cannot be told of one of them, it may be
+    /// another history.
     pub(super) fn contradicts(&self, store: &dyn Store, id: Option<PathId>, place: &str) -> Option<String> {
         let head = head_of(store)?;
         let compared = |with: TreeHead| {
@@ -71,22 +73,34 @@ impl History {
             let frames = sealed.size.min(head.size);
             return (found == Histories::Two).then(|| another_history(place, &self.state, frames));
         }
-        let is_found = id.is_none_or(|id| !self.ids.contains(&id));
-        let is_other = is_found && self.known.iter().any(|known| compared(*known) == Some(Histories::Two));
-        is_other.then(|| format!("{place} holds another history of the log than its other paths"))
+        if id.is_some_and(|id| self.ids.contains(&id)) {
+            return None;
+        }
+        let found = self.known.iter().map(|known| compared(*known)).collect::<Vec<_>>();
+        if found.contains(&Some(Histories::Two)) {
+            return Some(format!("{place} holds another history of the log than its other paths"));
+        }
+        let is_untold = if found.is_empty() { self.sealed.is_some() } else { found.contains(&None) };
+        is_untold.then(|| {
+            format!(
+                "nothing that is there tells whether {place} holds another history of the log: its checkpoint covers {}, and files of the tree \
+                 (`tile`) are missing or damaged by which that is compared with what the log has",
+                counted(head.size, "frame")
+            )
+        })
     }
 
     /// Refuses a directory of another history as the log's own, or as a backup path.
     ///
     /// # Errors
-    /// `Refused` where it holds one.
+    /// `Refused` where it holds one, or may.
     pub(super) fn refuse(&self, store: &dyn Store, id: Option<PathId>, place: &Path) -> Result<()> {
         let Some(why) = self.contradicts(store, id, &place.display().to_string()) else { return Ok(()) };
         Err(Error::new(
             ErrorKind::Refused,
             format!(
-                "{why}. It is no path of the log as it is gone on with: keep that directory aside (`mv`), and do not name it; docs/operating.md, \"Two \
-                 histories\", says more. Nothing was changed"
+                "{why}. One that was given up is no path of the log as it is gone on with: keep that directory aside (`mv`), and do not name it; \
+                 docs/operating.md, \"Two histories\", says more. Nothing was changed"
             ),
         ))
     }

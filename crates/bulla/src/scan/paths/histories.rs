@@ -3,7 +3,7 @@
 //! A part of a log can be given up (`restore --older-log`), and other frames be written in its place: then one key has signed two histories. What
 //! lies in a directory does not tell which of them is the log; the seal state does, which moves on with it.
 //!
-//! Invariant: two histories are told only where tiles that come to the root of the longer tree say that the shorter one is no beginning of it. So
+//! Invariant: two histories are told only where tiles or bundles that come to the root of the longer tree say that the shorter one is no beginning of it. So
 //! nobody who reads beside a writer is told so: the seal state is written before a checkpoint over as many frames is, and files of the tree that are
 //! replaced meanwhile say nothing.
 
@@ -20,17 +20,17 @@ pub(crate) enum Histories {
     /// The shorter one is a beginning of the other.
     One,
     Two,
-    /// The tiles do not tell.
+    /// Neither tiles nor bundles tell.
     Untold,
 }
 
-/// Compares two trees by the tiles of the longer one.
+/// Compares two trees by the tiles of the longer one, or by its bundles where one of those is missing.
 pub(crate) fn compare(log: &dyn Store, one: TreeHead, other: TreeHead) -> Histories {
     let (shorter, longer) = if one.size <= other.size { (one, other) } else { (other, one) };
     let root = match shorter.size {
         0 => return Histories::One,
         size if size == longer.size => Some(longer.root),
-        size => stored_tree::root_at(log, longer, size).ok().flatten(),
+        size => stored_tree::root_at_without_tiles(log, longer, size).ok().flatten(),
     };
     match root {
         Some(root) if root == shorter.root => Histories::One,

@@ -404,7 +404,8 @@ fn beside_a_newer_seal_state_no_older_checkpoint_is_answered_from() {
     }
 }
 
-/// The tree of a part that was given up tells that it is one. Without one of its tiles nobody can tell, and nobody is answered.
+/// The tree of a part that was given up tells that it is one, by its bundles where a tile is missing. Without both nobody can tell, and nobody is
+/// answered.
 #[test]
 fn a_part_that_was_given_up_is_not_answered_from_without_one_of_its_tiles_either() {
     let world = World::new();
@@ -424,5 +425,7 @@ fn a_part_that_was_given_up_is_not_answered_from_without_one_of_its_tiles_either
     assert!(events().contains("holds another history of the log"), "{}", events());
     let size = bulla::info(&world.directory).unwrap().tree_size;
     std::fs::remove_file(world.directory.join(format!("tile/0/000.p/{size}"))).unwrap();
+    assert!(events().contains("holds another history of the log"), "{}", events());
+    std::fs::remove_file(world.directory.join(format!("tile/entries/000.p/{size}"))).unwrap();
     assert!(events().contains("do not tell whether this is the log"), "{}", events());
 }

@@ -136,6 +136,57 @@ fn a_part_that_was_given_up_is_not_named_again() {
     }
 }
 
+/// Whatever of its tree is taken away, it is not named again: without one file the others tell what it is, and where none is left it is refused since
+/// nothing tells.
+#[test]
+fn a_part_that_was_given_up_is_not_named_again_without_files_of_its_tree() {
+    for (lost, more) in [(20, 4), (1, 20), (300, 4)] {
+        let (world, found, _, _) = given_up(lost, more);
+        let tree = found.keys().filter(|name| name.starts_with("tile/")).cloned().collect::<Vec<_>>();
+        let refused = |files: &Files| {
+            world.put_back("backup", files);
+            let error = world.configure(&["/backup"]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+            assert!(error.to_string().contains("keep that directory aside"), "{error}");
+            error.to_string()
+        };
+        assert!(tree.len() > 3, "{tree:?}");
+        for name in &tree {
+            let mut files = found.clone();
+            files.remove(name);
+            let told = refused(&files);
+            assert!(told.contains("/backup holds another history"), "{lost}, {name}: {told}");
+        }
+        let mut files = found.clone();
+        files.retain(|name, _| !name.starts_with("tile/"));
+        let told = refused(&files);
+        let is_told =
+            if lost > more { "nothing that is there tells whether /backup" } else { "holds another history" };
+        assert!(told.contains(is_told), "{lost}: {told}");
+        world.destroy("backup");
+        world.configure(&["/backup"]).unwrap();
+    }
+}
+
+/// Neither a path that lags behind nor one on which nothing was written is refused for want of a tree of its own.
+#[test]
+fn a_path_that_lags_behind_is_named_again_without_its_tree() {
+    let world = World::handed_on(&["/backup"]);
+    let lagging = world.files_below("backup");
+    world.destroy("backup");
+    world.configure(&[]).unwrap();
+    grow(&world, 8..20);
+    let mut without_tree = lagging.clone();
+    without_tree.retain(|name, _| !name.starts_with("tile/"));
+    assert!(without_tree.contains_key("checkpoint") && without_tree.len() < lagging.len());
+    for files in [lagging, without_tree] {
+        world.put_back("backup", &files);
+        world.configure(&["/backup", "/new"]).unwrap();
+        world.destroy("backup");
+        world.configure(&[]).unwrap();
+    }
+}
+
 /// Without the seal state it is the paths that the key directory knows which tell.
 #[test]
 fn a_part_that_was_given_up_is_not_named_again_where_the_seal_state_is_gone() {
