@@ -7,6 +7,8 @@ use bulla::{Entry, ErrorKind};
 use bulla_testkit::fault::Fault;
 use tempfile::TempDir;
 
+const STATE: &str = "audit.keys/seal.state";
+
 /// A log whose frames behind the fourth entry are lost, and the seal state with them; and its vault from before these frames.
 fn without_seal_state() -> (World, TempDir) {
     let world = World::with_erasure(&["/backup"], true);
@@ -29,7 +31,7 @@ fn lose_end_and_seal_state(world: &World) {
     world.machine.heal();
     world.destroy("backup");
     world.configure(&[]).unwrap();
-    assert!(world.machine.remove_file("audit.keys/seal.state"));
+    assert!(world.machine.remove_file(STATE));
 }
 
 #[test]
@@ -87,11 +89,46 @@ fn each_part_is_told_of_once_wherever_giving_it_up_stops() {
             assert_eq!(world.truncated(), [Event::Truncated { known: 0 }], "{what}");
             if done.is_ok() {
                 assert!(operation > 10);
-                assert!(world.machine.remove_file("audit.keys/seal.state"));
+                assert!(world.machine.remove_file(STATE));
                 world.give_up().unwrap();
                 assert_eq!(world.truncated(), [Event::Truncated { known: 0 }, Event::Truncated { known: 0 }]);
                 break;
             }
         }
     }
+}
+
+/// What was known when that was begun is told, and once, although the vault that knew it is put away before it is done again, and the seal state is lost
+/// once more.
+#[test]
+fn what_is_told_of_a_part_is_what_the_first_attempt_knew() {
+    let (made, older) = without_seal_state();
+    let mut with_older = made.killed();
+    with_older.put_vault_back(older);
+    let known = {
+        let world = made.killed();
+        world.give_up().unwrap();
+        world.truncated()
+    };
+    assert!(matches!(known[..], [Event::Truncated { known: 1.. }]), "{known:?}");
+    let mut interrupted = 0;
+    for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+        let world = made.killed();
+        world.machine.stop_at(world.machine.operations() + operation);
+        let done = world.give_up().is_ok();
+        let mut world = world.killed();
+        if world.machine.read("audit.keys/restoring").is_some() {
+            interrupted += 1;
+            world.machine.remove_file(STATE);
+            world.put_vault_back(with_older.vault_copy());
+            let restored = world.give_up().unwrap_or_else(|error| panic!("{operation}: {error}"));
+            assert!(restored.outlook.vault_behind, "{operation}");
+            assert_eq!(world.truncated(), known, "{operation}");
+            assert_eq!(world.read_with_keys().unwrap_err().kind(), ErrorKind::Tampered, "{operation}");
+        }
+        if done {
+            break;
+        }
+    }
+    assert!(interrupted > 3, "{interrupted}");
 }
