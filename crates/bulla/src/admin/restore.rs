@@ -5,7 +5,8 @@
 //! must not be given to anybody else: only the blocks say how far the numbers went, so somebody has to be able to open them.
 //!
 //! Where it is the log whose newest part is lost, the vault has destroyed keys by erasures that nothing tells of any more. It leaves these
-//! numbers out before it follows the log that is left: until then it says by itself that it followed more.
+//! numbers out before it follows the log that is left: until then it says by itself that it followed more, and from then on that it has
+//! followed the part that is given up. Of any other vault nobody can tell, and nothing is read under it.
 //!
 //! A seal state that is lost can be made anew by whoever has the seal key, S_0: it is the state that the log began with, and opening
 //! goes on from there over every frame. What it knew of frames beyond the checkpoint is lost.

@@ -542,7 +542,7 @@ pub(crate) mod tests {
             ids.iter().for_each(|id| store.remove(&id.path()).unwrap());
             is_told("no tile");
             // What is altered says nothing, whichever it is.
-            let path = tile::entries_path(0, ids[0].width);
+            let path = tile::entries_path(0, u16::try_from(size.min(WIDTH)).unwrap());
             let mut bytes = read(&path);
             *bytes.last_mut().unwrap() ^= 1;
             bulla_store::replace(&store, &path, &bytes).unwrap();
