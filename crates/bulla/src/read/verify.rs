@@ -319,6 +319,8 @@ impl Verify {
             snapshot = Some(Snapshot::untold(given.store.clone(), config)?);
         }
         let Some(snapshot) = snapshot else {
+            let of_paths = paths::judge(&*given.store).chain(paths::unnamed(&*given.store));
+            of_paths.for_each(|finding| findings.add(finding));
             return Ok((Report::of(findings.finish()), None));
         };
         let Snapshot { store, config, checkpoint, live, .. } = &snapshot;

@@ -113,7 +113,14 @@ impl Snapshot {
     /// is missing that may hold more of it.
     pub(crate) fn trusted(store: Arc<dyn Store>, config: LogConfig, trust: &Trust) -> Result<Self> {
         for _ in 0..ATTEMPTS {
-            let snapshot = Self::in_part(store.clone(), config.clone(), trust)?;
+            let snapshot = Self::in_part(store.clone(), config.clone(), trust);
+            let misses_path =
+                || store.paths().is_some_and(|paths| paths.missing().iter().any(|path| !path.left));
+            if snapshot.as_ref().is_err_and(|error| error.kind() == ErrorKind::Tampered) && misses_path() {
+                // What is wrong with the rest may be so because of that.
+                require_readable(&*store)?;
+            }
+            let snapshot = snapshot?;
             let Some(judged) = require_readable(&*store)? else { return Ok(snapshot) };
             if snapshot.note == judged {
                 return Ok(snapshot);

@@ -317,6 +317,9 @@ impl Engine {
                 self.drain_with(stages)
             })?;
             differences = self.settle_holds()?;
+        } else if self.published().size < self.opened_at {
+            // The seal state may speak of them already: until they are signed nobody who goes by that is answered.
+            self.drain()?;
         }
         self.progress.failure().map_or(Ok(differences), Err)
     }

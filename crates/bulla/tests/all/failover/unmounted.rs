@@ -1,7 +1,7 @@
 //! What is missing while a path that was left is not mounted is missing: it is no lost path, which alone explains that frames are gone.
 
 use super::world::World;
-use bulla::{ErrorKind, Step};
+use bulla::{ErrorKind, FindingKind, Step, Verify};
 use bulla_testkit::fault::Fault;
 use std::sync::{Arc, Mutex};
 
@@ -201,4 +201,24 @@ fn an_older_epoch_does_not_stand_for_the_last_one_where_that_is_lost() {
     world.configure(&[]).unwrap();
     let error = world.events().unwrap_err();
     assert!(error.to_string().contains("nobody can tell whether [log] is what it was"), "{error}");
+}
+
+/// A path that takes over has none of what lies on the one before until it is given it: that is no damage of the log.
+#[test]
+fn a_checkpoint_that_lies_on_a_path_which_is_missing_is_not_told_as_damage_alone() {
+    let world = World::new(&["/backup"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    log.close().unwrap();
+    let config = world.machine.read("audit/bulla.toml").unwrap();
+    world.destroy("audit");
+    world.machine.overwrite("backup/bulla.toml", &config);
+    let error = world.events().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("audit is a path of the log, and is missing"), "{error}");
+    let report = Verify::open_store(world.log()).unwrap().run().unwrap();
+    let kinds = report.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>();
+    for kind in [FindingKind::CheckpointDamaged, FindingKind::PathMissing] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
 }
