@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::keys::recipients_in;
-use crate::log_paths::{LogPaths, inside};
+use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
 use crate::terminal;
 use crate::verify::parse_key;
@@ -112,13 +112,6 @@ enum OnOff {
 impl Init {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let (directory, keys) = (self.place.directory(), self.place.keys());
-        if inside(&keys, &directory) {
-            return Err(Failure::usage(format!(
-                "{} is inside {}: who can reach the log must not reach its keys",
-                keys.display(),
-                directory.display()
-            )));
-        }
         if self.show_seal_key && !io::stdout().is_terminal() {
             return Err(Failure::usage(
                 "--show-seal-key shows a secret, and standard output is no terminal; nothing was made",

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use bulla::config;
 use bulla::keys::files;
-use bulla::store::{FileSystem, Store, StoreFile, resolve};
+use bulla::store::{FileSystem, Store, StoreFile, inside};
 use bulla::{ErasureOrder, ErrorKind, Options};
 use std::fmt::Display;
 use std::fs::File;
@@ -235,14 +235,6 @@ impl LogPaths {
 fn places(settings: &Options, name: &str) -> Vec<PathBuf> {
     let setting = settings.settings().into_iter().find(|setting| setting.name == name);
     setting.map_or_else(Vec::new, |setting| setting.value.split_terminator(',').map(PathBuf::from).collect())
-}
-
-/// Whether a path leads into a directory, by whatever detour.
-pub(crate) fn inside(path: &Path, directory: &Path) -> bool {
-    match (resolve(path), resolve(directory)) {
-        (Ok(path), Ok(directory)) => path.starts_with(directory),
-        _ => false,
-    }
 }
 
 /// What is wrong with the content of a file that the user named.

@@ -2,10 +2,10 @@
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, on_hang_up};
-use crate::log_paths::inside;
 use crate::output::{print, print_json};
 use bulla::environment::{SystemClock, SystemRandom};
 use bulla::store::FileSystem;
+use bulla::store::inside;
 use bulla::text::spelling::counted;
 use bulla_proof::{CosignatureAlgorithm, LogKey};
 use bulla_witness::server::{Server, Tls};

@@ -271,6 +271,12 @@ class Appending(Case):
         with self.assertRaises(bulla_audit.Refused):
             bulla_audit.create(self.path)
 
+    def test_keys_are_not_made_in_the_log_nor_the_log_among_its_keys(self) -> None:
+        for log, keys in [("a", "a/keys"), ("a", "a"), ("a/log", "a")]:
+            with self.assertRaisesRegex(bulla_audit.Invalid, "who can reach the log must not reach its keys$"):
+                bulla_audit.create(self.place / log, keys=self.place / keys)
+            self.assertFalse((self.place / "a").exists(), (log, keys))
+
     def test_nothing_is_pickled_or_copied(self) -> None:
         log = self.open()
         log.listen(self.place / "audit.sock")

@@ -20,7 +20,7 @@ pub use error::{Effect, Error, ErrorKind, Result};
 pub use filesystem::FileSystem;
 pub use owner::require_own;
 pub use paths::{MissingPath, PathStanding, PathState, Paths, Switch};
-pub use root::resolve;
+pub use root::{inside, resolve};
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};

@@ -142,6 +142,14 @@ fn resolve_through(path: &Path, links: &mut u32) -> io::Result<PathBuf> {
     Ok(resolved)
 }
 
+/// Whether a path leads to a directory or into it, by whatever detour. Of one that cannot be resolved it does not.
+pub fn inside(path: &Path, directory: &Path) -> bool {
+    match (resolve(path), resolve(directory)) {
+        (Ok(path), Ok(directory)) => path.starts_with(directory),
+        _ => false,
+    }
+}
+
 fn open(base: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(retry_on_intr(|| rustix::fs::openat(base, path, flags | OFlags::CLOEXEC, Mode::empty()))?)
 }

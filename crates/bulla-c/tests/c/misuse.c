@@ -88,6 +88,12 @@ static void nulls(void) {
   EXPECT(BULLA_INVALID, bulla_create(NULL, NULL, NULL, NULL, 0, NULL, 0));
   EXPECT(BULLA_INVALID, bulla_create("x", NULL, NULL, NULL, 1, NULL, 0));
   EXPECT(BULLA_INVALID, bulla_create("x", NULL, "\xff", NULL, 0, NULL, 0));
+  /* Whoever can reach the log must not reach its keys. */
+  const char *one_in_another[][2] = {{"x", "x/keys"}, {"x", "x"}, {"x/log", "x"}};
+  for (int i = 0; i < 3; i++) {
+    EXPECT(BULLA_INVALID, bulla_create(one_in_another[i][0], one_in_another[i][1], NULL, NULL, 0, NULL, 0));
+    HOLDS(strstr(bulla_message(), "must not reach its keys") != NULL && access("x", F_OK) != 0);
+  }
   EXPECT(BULLA_INVALID, bulla_open(BULLA_ABI_VERSION + 1, directory, NULL, NULL, &log));
   HOLDS(log == NULL);
   log = (bulla_log *)&log;

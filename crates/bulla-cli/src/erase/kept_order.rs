@@ -2,8 +2,9 @@
 //! backup was put back. It has their names in clear.
 
 use crate::exit::{Exit, Failure};
-use crate::log_paths::{LogPaths, error_in, inside, read_order};
+use crate::log_paths::{LogPaths, error_in, read_order};
 use crate::new_file;
+use bulla::store::inside;
 use bulla::{ErasureOrder, Info};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -11,8 +11,9 @@ mod told;
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::log_paths::{Also, inside};
+use crate::log_paths::Also;
 use crate::public_key::ed25519_log_key;
+use bulla::store::inside;
 use bulla::store::{FileSystem, Store};
 use bulla::{Error, ErrorKind, VerifierKey, mirror};
 use destination::Destination;

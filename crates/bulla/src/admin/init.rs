@@ -169,7 +169,7 @@ impl Init {
     ///
     /// # Errors
     /// Whatever was made is removed again. `Refused` where either directory has something in it, `Locked` where somebody else is
-    /// making a log in it, `Invalid` for a recipient or origin that is none, and for
+    /// making a log in it, `Invalid` where one directory is the other or lies in it, for a recipient or origin that is none, and for
     /// a rule that is none or that its field cannot have or a heartbeat or `common` out of its limits or a policy that is none, `Unavailable` where a file cannot be written.
     pub fn create(self, directory: impl AsRef<Path>) -> Result<Created> {
         let keys = default_keys(directory.as_ref());
@@ -191,6 +191,7 @@ impl Init {
     /// As [`Init::create`]; `Invalid` for a log with erasure where `keys` is no directory, which a vault lies in, and
     /// `environment` has no [`subjects`](Environment::subjects) in place of that.
     pub fn create_in(self, log: &dyn Store, keys: &dyn Store, environment: &Environment) -> Result<Created> {
+        place::require_apart(log, keys)?;
         let id = LogId(random(&*environment.random)?);
         let origin = self.origin.unwrap_or_else(|| config::default_origin(id));
         let signing = SigningKey::from_seed(&origin, &Zeroizing::new(random(&*environment.random)?))?;

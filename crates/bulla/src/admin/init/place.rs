@@ -9,7 +9,7 @@ use super::{config, prepare};
 use crate::format::files::{CHECKPOINT, COSE_CHECKPOINT, DIRECTORIES, LOCK};
 use crate::format::segment;
 use crate::keys::files;
-use bulla_store::{Error, ErrorKind, Lock, Result, Store};
+use bulla_store::{Error, ErrorKind, Lock, Result, Store, inside};
 use std::io;
 
 /// What is made in a directory, and how it is found there.
@@ -113,6 +113,24 @@ impl Drop for Place<'_> {
             directory.remove_made();
         }
     }
+}
+
+/// That a log and its keys do not lie in one another, by whatever detour, where they are directories of the file system.
+///
+/// # Errors
+/// `Invalid`, naming them.
+pub(super) fn require_apart(log: &dyn Store, keys: &dyn Store) -> Result<()> {
+    let Some((log_at, keys_at)) = log.directory().zip(keys.directory()) else { return Ok(()) };
+    let of_keys = inside(keys_at.place(), log_at.place());
+    let of_log = inside(log_at.place(), keys_at.place());
+    let (log, keys) = (log.describe(""), keys.describe(""));
+    let what = match (of_keys, of_log) {
+        (false, false) => return Ok(()),
+        (true, false) => format!("{keys} is inside {log}"),
+        (false, true) => format!("{log} is inside {keys}, the directory of its keys"),
+        (true, true) => format!("{keys} is named for the keys, and is the log's directory"),
+    };
+    Err(Error::invalid(format!("{what}: who can reach the log must not reach its keys")))
 }
 
 /// That the directories of a log and of its keys are missing, or empty. Where an `init` was cut short, it is said of both what it left.
@@ -222,3 +240,6 @@ fn is_empty_log(store: &dyn Store) -> bool {
 fn listed(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests;
