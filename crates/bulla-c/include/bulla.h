@@ -284,7 +284,7 @@ enum bulla_status bulla_check_by(struct bulla_bytes proof,
                                  struct bulla_checked *checked);
 
 // Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
-// line of text for each finding. Where its key directory, `directory` with `.keys` behind it, is there and may be listed, that tells on which paths the log lies
+// line of text for each finding. Where its key directory, `directory` with `.keys` behind it (`bulla_verify_with_keys` names another), is there and may be listed, that tells on which paths the log lies
 // besides, and how far it had come. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
 //
 // `key` is the public key that the log must be of, Ed25519 or ML-DSA-44 (null: it can only be told to agree with itself). What takes keys, the command `bulla verify` does.
@@ -311,6 +311,18 @@ enum bulla_status bulla_verify_by(const char *directory,
                                   bulla_each_bytes each,
                                   void *context,
                                   struct bulla_verified *verified);
+
+// The same of a log whose keys are in `keys` (null: the directory's name and `.keys`): they tell on which paths the log lies besides, and how far it had come.
+// No secret of them is read. Returns `BULLA_REFUSED` besides where `keys` is named and is not there.
+//
+// The caller sees to it that:
+// As `bulla_verify_by`; `keys` is null or ends with a zero.
+enum bulla_status bulla_verify_with_keys(const char *directory,
+                                         const char *keys,
+                                         const struct bulla_trust *trust,
+                                         bulla_each_bytes each,
+                                         void *context,
+                                         struct bulla_verified *verified);
 
 // Makes an empty log in `directory`, with its keys in `keys` (null: the directory's name and `.keys`).
 //
@@ -449,7 +461,7 @@ enum bulla_status bulla_reader_open(uint32_t abi,
 //
 // Returns `BULLA_TAMPERED`, once all entries were given, where keys are lost that the log does not say were erased: then some came
 // without personal fields (`withheld` says which), or may meet the query and cannot be opened. Of a query for data subjects that
-// finds nothing, `bulla_not_found` says more.
+// finds nothing, `bulla_not_found` says more; of one for a field that has a rule, `bulla_not_as_logged`.
 //
 // The caller sees to it that:
 // What `query` points to is there; `each` may be called with `context` and an entry; `count` is null or a place for a number.
@@ -468,6 +480,17 @@ enum bulla_status bulla_not_found(struct bulla_reader *reader,
                                   const struct bulla_query *query,
                                   bulla_each_bytes each,
                                   void *context);
+
+// Of a query, whatever it finds: calls `each` with a line of text for each field that it asks for in a form that the rules of the log (`[log.fields]`) leave of
+// no value, as for a whole address where the log keeps networks: it finds nothing that was logged under them, and the line says what to ask for instead.
+// "Nothing is there" is no answer to such a query, and `bulla_read`, `bulla_export` and `bulla_prove` do not say so.
+//
+// The caller sees to it that:
+// What `query` points to is there; `each` may be called with `context` and bytes.
+enum bulla_status bulla_not_as_logged(struct bulla_reader *reader,
+                                      const struct bulla_query *query,
+                                      bulla_each_bytes each,
+                                      void *context);
 
 // Writes every entry that meets `query` (null: all) as a line of JSON, as `bulla export` does, through `write`, which gets whole lines.
 // Returns `BULLA_TAMPERED` as `bulla_read` does.

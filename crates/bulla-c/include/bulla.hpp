@@ -530,20 +530,6 @@ struct report {
   std::vector<std::string> findings;
 };
 
-// Verifies a log with public data alone. Without a key it can only be told to agree with itself.
-inline report verify(const std::string &directory, const std::string &key = {}) {
-  report made{};
-  bulla_report shown{};
-  const auto add = [](void *context, bulla_bytes line) {
-    static_cast<std::vector<std::string> *>(context)->emplace_back(line.data, line.size);
-    return 0;
-  };
-  detail::check(bulla_verify(detail::text(directory, "directory"), detail::text_or_null(key, "key"), add, &made.findings, &shown));
-  made.ok = shown.ok, made.anchored = shown.anchored, made.entries = shown.entries;
-  made.blocks = shown.blocks, made.tree_size = shown.tree_size, made.pending = shown.pending;
-  return made;
-}
-
 // What a verification by more than a key found.
 struct verified : report {
   // Frames that are witnessed as the policy asks for, and that the pin covered before and covers now; 0 for none.
@@ -565,8 +551,8 @@ class pin_error : public error {
 };
 
 // The same by a key, a policy, a pin, or several of them; the pin is advanced where no violation is found, and made where there is none. Throws `pin_error`
-// where that could not be done.
-inline verified verify_by(const std::string &directory, const trust &by) {
+// where that could not be done. `keys` is where the log's keys are, which tell on which paths it lies besides: by default the directory's name and `.keys`.
+inline verified verify_by(const std::string &directory, const trust &by, const std::string &keys = {}) {
   verified made{};
   bulla_verified shown{};
   const auto add = [](void *context, bulla_bytes line) {
@@ -574,8 +560,8 @@ inline verified verify_by(const std::string &directory, const trust &by) {
     return 0;
   };
   const bulla_trust trusted = detail::trusted(by);
-  const bulla_status status =
-      bulla_verify_by(detail::text(directory, "directory"), &trusted, add, &made.findings, &shown);
+  const bulla_status status = bulla_verify_with_keys(detail::text(directory, "directory"), detail::text_or_null(keys, "keys"),
+                                                     &trusted, add, &made.findings, &shown);
   if (!shown.pin_failed) detail::check(status);
   made.ok = shown.report.ok, made.anchored = shown.report.anchored, made.entries = shown.report.entries;
   made.blocks = shown.report.blocks, made.tree_size = shown.report.tree_size, made.pending = shown.report.pending;
@@ -583,6 +569,13 @@ inline verified verify_by(const std::string &directory, const trust &by) {
   made.pin_made = shown.pin_made;
   if (shown.pin_failed) throw pin_error(status, bulla_message(), std::move(made));
   return made;
+}
+
+// Verifies a log with public data alone. Without a key it can only be told to agree with itself. `keys` as `verify_by` has it.
+inline report verify(const std::string &directory, const std::string &key = {}, const std::string &keys = {}) {
+  trust by;
+  by.key = key;
+  return verify_by(directory, by, keys);
 }
 
 // What reads a log: entries that a signed checkpoint covers. Any thread may use it.
@@ -610,6 +603,13 @@ class reader {
   std::vector<std::string> not_found(const query &query) const {
     std::vector<std::string> lines;
     bytes_to(bulla_not_found, query, [&](std::string_view line) { lines.emplace_back(line); });
+    return lines;
+  }
+
+  // Of a query, whatever it finds: a line for each field that it asks for in a form that the log's rules leave of no value, which says what to ask for instead.
+  std::vector<std::string> not_as_logged(const query &query) const {
+    std::vector<std::string> lines;
+    bytes_to(bulla_not_as_logged, query, [&](std::string_view line) { lines.emplace_back(line); });
     return lines;
   }
 

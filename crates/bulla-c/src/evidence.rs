@@ -7,7 +7,7 @@ use crate::status::{Failed, Outcome, bulla_status, give, guarded};
 use bulla::policy::Policy;
 use bulla::{
     CheckedProof, Disclosed, Error, ErrorKind, Finding, LogKey, Opened, Redaction, Report, Verify,
-    check_proof, default_keys, open_log,
+    check_proof, named_keys, open_log,
 };
 use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
@@ -182,7 +182,7 @@ pub struct bulla_verified {
 }
 
 /// Verifies the log in `directory` with public data alone, as `bulla verify --public` does: `report` gets what it came to, and `each`, unless it is null, a
-/// line of text for each finding. Where its key directory, `directory` with `.keys` behind it, is there and may be listed, that tells on which paths the log lies
+/// line of text for each finding. Where its key directory, `directory` with `.keys` behind it (`bulla_verify_with_keys` names another), is there and may be listed, that tells on which paths the log lies
 /// besides, and how far it had come. Returns `BULLA_OK` where the log could be looked at, whether or not it is what was written: `report->ok` says that.
 ///
 /// `key` is the public key that the log must be of, Ed25519 or ML-DSA-44 (null: it can only be told to agree with itself). What takes keys, the command `bulla verify` does.
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn bulla_verify(
         if report.is_null() {
             return Err(Error::invalid("`report` is null").into());
         }
-        let found = verify(&directory, Trust { key, ..Trust::default() })?;
+        let found = verify(&directory, None, Trust { key, ..Trust::default() })?;
         // SAFETY: as above.
         unsafe {
             give(report, report_of(&found), "report")?;
@@ -232,16 +232,34 @@ pub unsafe extern "C" fn bulla_verify_by(
     context: *mut c_void,
     verified: *mut bulla_verified,
 ) -> bulla_status {
+    // SAFETY: by this function's contract, which is the same.
+    unsafe { bulla_verify_with_keys(directory, std::ptr::null(), trust, each, context, verified) }
+}
+
+/// The same of a log whose keys are in `keys` (null: the directory's name and `.keys`): they tell on which paths the log lies besides, and how far it had come.
+/// No secret of them is read. Returns `BULLA_REFUSED` besides where `keys` is named and is not there.
+///
+/// # Safety
+/// As `bulla_verify_by`; `keys` is null or ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_verify_with_keys(
+    directory: *const c_char,
+    keys: *const c_char,
+    trust: *const bulla_trust,
+    each: bulla_each_bytes,
+    context: *mut c_void,
+    verified: *mut bulla_verified,
+) -> bulla_status {
     guarded(|| {
         // SAFETY: by this function's contract.
-        let (directory, trust) = unsafe {
+        let (directory, keys, trust) = unsafe {
             clear(verified);
-            (path(directory, "directory")?, bulla_trust::get(trust)?)
+            (path(directory, "directory")?, optional_path(keys), bulla_trust::get(trust)?)
         };
         if verified.is_null() {
             return Err(Error::invalid("`verified` is null").into());
         }
-        let found = verify(&directory, trust)?;
+        let found = verify(&directory, keys, trust)?;
         let witnessed = found.witnessed.as_ref().and_then(|witnessed| witnessed.frames);
         let pin = found.pin.as_ref();
         let (before, now) = (pin.and_then(|pin| pin.before), pin.and_then(|pin| pin.frames));
@@ -268,8 +286,8 @@ pub unsafe extern "C" fn bulla_verify_by(
     })
 }
 
-fn verify(directory: &Path, trust: Trust) -> Outcome<Report> {
-    let keys = default_keys(directory);
+fn verify(directory: &Path, keys: Option<PathBuf>, trust: Trust) -> Outcome<Report> {
+    let keys = named_keys(directory, keys)?;
     let mut verify = Verify::open_store(open_log(directory, Some(&keys), &[])?)?;
     verify = match trust {
         Trust { key: Some(key), policy: None, .. } => verify.key(key),

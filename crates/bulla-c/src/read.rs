@@ -186,7 +186,7 @@ pub unsafe extern "C" fn bulla_reader_open(
 ///
 /// Returns `BULLA_TAMPERED`, once all entries were given, where keys are lost that the log does not say were erased: then some came
 /// without personal fields (`withheld` says which), or may meet the query and cannot be opened. Of a query for data subjects that
-/// finds nothing, `bulla_not_found` says more.
+/// finds nothing, `bulla_not_found` says more; of one for a field that has a rule, `bulla_not_as_logged`.
 ///
 /// # Safety
 /// What `query` points to is there; `each` may be called with `context` and an entry; `count` is null or a place for a number.
@@ -248,6 +248,34 @@ pub unsafe extern "C" fn bulla_not_found(
             READERS.copy(number(reader))?.subjects_not_found(&query)?
         {
             let line = format!("data subject `{subject}` {standing}");
+            // SAFETY: by this function's contract.
+            if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
+                return Err(Failed::Stopped);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Of a query, whatever it finds: calls `each` with a line of text for each field that it asks for in a form that the rules of the log (`[log.fields]`) leave of
+/// no value, as for a whole address where the log keeps networks: it finds nothing that was logged under them, and the line says what to ask for instead.
+/// "Nothing is there" is no answer to such a query, and `bulla_read`, `bulla_export` and `bulla_prove` do not say so.
+///
+/// # Safety
+/// What `query` points to is there; `each` may be called with `context` and bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bulla_not_as_logged(
+    reader: *mut bulla_reader,
+    query: *const bulla_query,
+    each: bulla_each_bytes,
+    context: *mut c_void,
+) -> bulla_status {
+    guarded(|| {
+        let each = each.ok_or_else(|| Error::invalid("`each` is null"))?;
+        // SAFETY: by this function's contract.
+        let query = unsafe { bulla_query::get(query)? };
+        for told in READERS.copy(number(reader))?.not_as_logged(&query) {
+            let line = told.to_string();
             // SAFETY: by this function's contract.
             if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
                 return Err(Failed::Stopped);

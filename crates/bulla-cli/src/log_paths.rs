@@ -106,13 +106,7 @@ impl LogPaths {
     /// That a key directory that was named is there; the one that every log has of itself need not be.
     pub(crate) fn check_named_keys(&self) -> Result<(), Failure> {
         let Some(keys) = &self.keys else { return Ok(()) };
-        let is_there = match keys.metadata() {
-            Ok(found) if !found.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
-            // Whether it can be read is for whoever reads it.
-            _ => Ok(()),
-        };
-        is_there.map_err(|error| Failure::key_file(format!("the key directory {}", keys.display()), &error))
+        Ok(bulla::require_named_keys(keys)?)
     }
 
     /// Refuses the keys of another log, to whoever changes what is kept with them, or tells of it as this log's.

@@ -10,7 +10,7 @@ use bulla::keys::{files, signing::SigningKey};
 use bulla::policy::Policy;
 use bulla::{
     CheckedProof, Disclosed, Entry, ErasureOrder, Error, ErrorKind, Log, LogKey, Opened, Options, Redaction,
-    Severity, Verify, check_proof, default_keys, open_log,
+    Severity, Verify, check_proof, default_keys, named_keys, open_log,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -150,21 +150,22 @@ impl Report {
 }
 
 /// Verifies a log with public data alone: whether it is what was signed, and with the public `key` whose it is. Returns
-/// what was found (`Report`), and raises nothing for a log that is damaged. Where its key directory, `directory` with `.keys` behind it, is
-/// there and may be listed, that tells on which paths the log lies besides, and how far it had come.
+/// what was found (`Report`), and raises nothing for a log that is damaged. `keys` is the directory of its secrets, by default `directory`
+/// with `.keys` behind it; where that is there and may be listed it tells on which paths the log lies besides, and how far it had come.
 ///
 /// `policy` is the text of a policy (C2SP tlog-policy): which logs are believed, and how many of which witnesses have to have seen how much. Beside a `key` both
 /// have to hold: the key has to have signed, and where the policy names logs one of these, too. `pin` is the path of a copy of the checkpoint that lies elsewhere, from
 /// which the log has to go on; it is advanced where no violation is found, and made where there is none (`pin_made`).
 ///
 /// Raises `Unavailable` where there is no log, or its pin could not be made or advanced: the exception's `report` is then what was found; `Invalid` for a key or policy
-/// that is none, and for a pin that is not there yet where nothing says whose the log is; `Refused` for a file that is no pin, or lies in the log.
+/// that is none, and for a pin that is not there yet where nothing says whose the log is; `Refused` for a file that is no pin, or lies in the log, and where `keys` is given and is not there.
 #[pyfunction]
-#[pyo3(signature = (directory, *, key=None, policy=None, pin=None))]
+#[pyo3(signature = (directory, *, key=None, keys=None, policy=None, pin=None))]
 pub(crate) fn verify(
     py: Python<'_>,
     directory: PathBuf,
     key: Option<&Bound<'_, PyAny>>,
+    keys: Option<PathBuf>,
     policy: Option<&Bound<'_, PyAny>>,
     pin: Option<PathBuf>,
 ) -> PyResult<Report> {
@@ -174,7 +175,7 @@ pub(crate) fn verify(
         None => None,
     };
     let found = py.detach(|| {
-        let keys = default_keys(&directory);
+        let keys = named_keys(&directory, keys)?;
         let mut verify = Verify::open_store(open_log(&directory, Some(&keys), &[])?)?;
         verify = match (policy, key) {
             (Some(policy), _) => verify.policy(policy),

@@ -9,13 +9,13 @@ use crate::query::query;
 use crate::stream::{Next, Read, Stream};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
-use bulla::config::{self, LogConfig};
+use bulla::config;
 use bulla::control::{SubjectKeys, identity_in};
 use bulla::keys::group::SharedOnly;
 use bulla::keys::identities::{decrypt_with_passphrase, is_encrypted};
 use bulla::keys::recipients::IdentityFile;
 use bulla::text::jsonl;
-use bulla::{Error, ErrorKind, Kept, LogKey, Matches, Query, Redaction, default_keys};
+use bulla::{Error, ErrorKind, Kept, LogKey, Matches, Query, Redaction, named_keys};
 use bulla_arrow::{Columns, schema};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -38,12 +38,11 @@ const SLICE: Duration = Duration::from_millis(100);
 /// place of the one that is there, under a `passphrase` maybe. With `withhold_personal` entries come without what is
 /// personal, and no keys of data subjects are needed.
 ///
-/// Raises `NoKey` where no identity or no vault is at hand, `Invalid` for a key or an identity that is none, else
-/// `Unavailable`.
+/// Raises `NoKey` where no identity or no vault is at hand, `Invalid` for a key or an identity that is none, `Refused` where
+/// `keys` is given and is not there, else `Unavailable`.
 #[pyclass(frozen, module = "bulla_audit")]
 pub(crate) struct Reader {
     reader: Arc<bulla::Reader>,
-    config: LogConfig,
     withhold_personal: bool,
     owner: Owner,
 }
@@ -89,7 +88,7 @@ fn open(
     keys: &Path,
     identities: Option<IdentityFile>,
     withhold_personal: bool,
-) -> bulla::Result<(bulla::Reader, LogConfig)> {
+) -> bulla::Result<bulla::Reader> {
     // With the paths on which it lies besides.
     let log = bulla::open_log(directory, Some(keys), &[])?;
     let (config, _) = config::load_of_log(&*log)?;
@@ -97,7 +96,7 @@ fn open(
     let reader = bulla::Reader::open_store(log)?.identity(Arc::new(identities));
     // Whoever withholds needs no vault.
     let subject_keys = if withhold_personal { None } else { SubjectKeys::in_directory(keys, config.id) };
-    let reader = match subject_keys {
+    Ok(match subject_keys {
         _ if withhold_personal => reader.group_keys(Arc::new(SharedOnly)),
         Some(subject_keys) => reader.group_keys(Arc::new(subject_keys)),
         None if !config.erasure => reader,
@@ -111,8 +110,7 @@ fn open(
                 ),
             ));
         }
-    };
-    Ok((reader, config))
+    })
 }
 
 impl Reader {
@@ -127,7 +125,7 @@ impl Reader {
                  is there; leave out one or the other",
             ));
         }
-        for told in query.fields.not_as_logged(&self.config.fields) {
+        for told in self.reader.not_as_logged(&query) {
             warn(py, &told.to_string())?;
         }
         Ok(query)
@@ -149,17 +147,17 @@ impl Reader {
     ) -> PyResult<Self> {
         let key = log_key(key)?;
         let passphrase = optional_text("passphrase", passphrase)?.map(Zeroizing::new);
-        let keys = keys.unwrap_or_else(|| default_keys(&directory));
         let files = identity.map_or(Ok(Vec::new()), |identity| paths("identity", identity))?;
         let opened = py.detach(|| {
+            let keys = named_keys(&directory, keys)?;
             let identities = identities(&files, passphrase.as_deref().map(String::as_str))?;
             open(&directory, &keys, identities, withhold_personal)
         });
-        let (mut reader, config) = opened.raise(py)?;
+        let mut reader = opened.raise(py)?;
         if let Some(key) = key {
             reader = reader.key(key);
         }
-        Ok(Reader { reader: Arc::new(reader), config, withhold_personal, owner: Owner::new() })
+        Ok(Reader { reader: Arc::new(reader), withhold_personal, owner: Owner::new() })
     }
 
     /// Asks for entries, and returns `Entries`: iterate over them, or give them to pandas, polars or DuckDB.

@@ -778,6 +778,31 @@ class Reading(Case):
             read()
         self.assertFalse(bulla_audit.verify(self.path, key=self.key).ok)
 
+    def test_keys_that_lie_elsewhere_are_verified_with_where_they_are_named(self) -> None:
+        keys = self.place / "elsewhere"
+        log, older = self.place / "log", self.place / "older"
+        key = bulla_audit.create(log, keys=keys)
+        for location in ["1", "2"]:
+            with Log(log, keys=keys) as opened:
+                opened.producer().append("read", location=location)
+            if location == "1":
+                shutil.copytree(log, older)
+        self.assertTrue(bulla_audit.verify(log, key=key, keys=keys).ok)
+        # The keys alone know that an older copy ends too early.
+        self.assertTrue(bulla_audit.verify(older, key=key).ok)
+        self.assertFalse(bulla_audit.verify(older, key=key, keys=keys).ok)
+        # What is named and is not there is a slip, which must not pass for a log without keys.
+        identity = keys / "identity.age"
+        typo = self.place / "typo"
+        with self.assertRaisesRegex(bulla_audit.Refused, "^the key directory .*/typo: "):
+            bulla_audit.verify(log, key=key, keys=typo)
+        with self.assertRaisesRegex(bulla_audit.Refused, "^the key directory .*/typo: "):
+            Reader(log, key=key, keys=typo, identity=identity, withhold_personal=True)
+        self.assertEqual(len(list(Reader(log, key=key, identity=identity, withhold_personal=True).query())), 2)
+        typo.touch()
+        with self.assertRaisesRegex(bulla_audit.Unavailable, "^the key directory .*/typo: "):
+            bulla_audit.verify(log, key=key, keys=typo)
+
     def test_a_log_is_verified_with_public_data(self) -> None:
         report = bulla_audit.verify(self.path, key=self.key)
         self.assertTrue(report.ok)

@@ -57,8 +57,8 @@ pub use format::options::{
 pub use format::sources::SourceId;
 pub use format::sources::table::SourceState;
 pub use format::{config, event, segment};
-pub use keys::default_keys;
 pub use keys::pseudonym::Pseudonym;
+pub use keys::{default_keys, named_keys, require_named_keys};
 pub use log::record::record_export;
 #[doc(hidden)]
 pub use log::{Answered, Posted, Question, SteppedWitnesses};

@@ -201,3 +201,48 @@ fn a_pin_is_made_advanced_and_binds_the_log() {
     // A proof is compared with none.
     assert_eq!(check(&world.proof(), &pinned).0, bulla_status::BULLA_INVALID);
 }
+
+/// The keys alone know on which paths a log lies, and how far it had come.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test changes a name")]
+fn keys_that_lie_elsewhere_are_verified_with_where_they_are_named() {
+    let world = World::new();
+    let (own, keys) = (bulla::default_keys(&world.directory), world.place.path().join("elsewhere"));
+    std::fs::rename(&own, &keys).unwrap();
+    std::fs::write(keys.join("settings.toml"), "[settings]\nbackup_paths = [\"/nonexistent/second\"]\n")
+        .unwrap();
+    let directory = text(world.directory.as_os_str().as_bytes());
+    let verified_with = |keys: Option<&Path>| {
+        let keys = keys.map(|keys| text(keys.as_os_str().as_bytes()));
+        let report =
+            bulla_report { ok: false, anchored: false, entries: 0, blocks: 0, tree_size: 0, pending: 0 };
+        let mut found = bulla_verified {
+            report,
+            witnessed: 0,
+            pinned_before: 0,
+            pinned: 0,
+            pin_made: false,
+            pin_failed: false,
+        };
+        let mut lines = Vec::<String>::new();
+        // SAFETY: texts end with a zero, places are places, and the callback gets what it is for.
+        let status = unsafe {
+            bulla_verify_with_keys(
+                directory.as_ptr(),
+                keys.as_ref().map_or(std::ptr::null(), |keys| keys.as_ptr()),
+                std::ptr::null(),
+                Some(keep_line),
+                (&raw mut lines).cast(),
+                &raw mut found,
+            )
+        };
+        (status, found.report.ok, lines)
+    };
+    // Where nothing is named, and the key directory of its name is not there, nothing tells of another path.
+    assert!(matches!(verified_with(None), (bulla_status::BULLA_OK, true, _)));
+    let (status, ok, lines) = verified_with(Some(&keys));
+    assert!(status == bulla_status::BULLA_OK && !ok, "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("/nonexistent/second")), "{lines:?}");
+    let (status, ..) = verified_with(Some(&own));
+    assert_eq!(status, bulla_status::BULLA_REFUSED, "what is named and is not there is a slip");
+}

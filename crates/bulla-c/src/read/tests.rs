@@ -88,3 +88,42 @@ fn what_is_missing_is_said_of_entries_and_of_people() {
 
     assert_eq!(bulla_reader_close(reader), bulla_status::BULLA_OK);
 }
+
+#[test]
+fn a_query_for_what_a_rule_leaves_of_no_value_is_told_of() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().field("client", "truncate-ip:24/48").create(&directory).unwrap();
+    let path = CString::new(directory.as_os_str().as_bytes()).unwrap();
+    let (none, client) = (std::ptr::null(), CString::new("client").unwrap());
+    let asked = |address: &'static str| bulla_condition {
+        field: client.as_ptr(),
+        comparison: 0,
+        value: bulla_bytes::of(Some(address.as_bytes())),
+        first: 0,
+        last: 0,
+    };
+    let mut reader = std::ptr::null_mut();
+    // SAFETY: texts end with a zero, places are places.
+    let opened =
+        unsafe { bulla_reader_open(crate::BULLA_ABI_VERSION, path.as_ptr(), none, none, &raw mut reader) };
+    assert_eq!(opened, bulla_status::BULLA_OK);
+    for (address, told) in
+        [("141.180.188.158", "is an address's network: filter for 141.180.188.0"), ("141.180.188.0", "")]
+    {
+        let (condition, mut said) = (asked(address), Vec::<u8>::new());
+        let query =
+            bulla_query { conditions: &raw const condition, condition_count: 1, from: 0, to: 0, has: 0 };
+        // SAFETY: what the query points to is there, and the callback gets what it is for.
+        let status = unsafe {
+            bulla_not_as_logged(reader, &raw const query, Some(keep_bytes), (&raw mut said).cast())
+        };
+        assert_eq!(status, bulla_status::BULLA_OK);
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.ends_with(told) && said.is_empty() == told.is_empty(), "{address}: {said}");
+        // SAFETY: as above.
+        let status = unsafe { bulla_not_as_logged(reader, &raw const query, None, std::ptr::null_mut()) };
+        assert_eq!(status, bulla_status::BULLA_INVALID);
+    }
+    assert_eq!(bulla_reader_close(reader), bulla_status::BULLA_OK);
+}

@@ -156,6 +156,9 @@ static void nulls(void) {
   EXPECT(BULLA_INVALID, bulla_verify_by(NULL, &trust, NULL, NULL, &verified));
   HOLDS(!verified.pin_failed);
   EXPECT(BULLA_INVALID, bulla_verify_by(directory, NULL, NULL, NULL, NULL));
+  EXPECT(BULLA_INVALID, bulla_verify_with_keys(directory, directory, NULL, NULL, NULL, NULL));
+  EXPECT(BULLA_REFUSED, bulla_verify_with_keys(directory, "typo", NULL, NULL, NULL, &verified));
+  HOLDS(strstr(bulla_message(), "the key directory typo: ") == bulla_message());
   trust.key = "no key";
   EXPECT(BULLA_INVALID, bulla_verify_by(directory, &trust, NULL, NULL, &verified));
   checked.anchored = true;

@@ -180,6 +180,10 @@ int main(int, char **argv) {
   HOLDS(still_told);
   trust.policy = "quorum nobody\n";
   HOLDS(status_of([&] { bulla::verify_by(directory, trust); }) == BULLA_INVALID);
+  HOLDS(status_of([&] { bulla::verify_by(directory, {key}, directory + ".typo"); }) == BULLA_REFUSED);
+  HOLDS(status_of([&] { bulla::verify(directory, key, directory + ".typo"); }) == BULLA_REFUSED);
+  HOLDS(bulla::verify(directory, key, directory + ".keys").ok);
+  HOLDS(reader.not_as_logged(bulla::query().subject("ada")).empty());
   const bulla::report report = bulla::verify(directory, key);
   HOLDS(report.ok && report.anchored && report.entries == 1004);
   std::cout << "all of it holds\n";

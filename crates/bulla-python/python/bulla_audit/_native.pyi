@@ -202,7 +202,12 @@ class Report:
     findings: list[Finding]
 
 def verify(
-    directory: _Path, *, key: str | None = None, policy: str | None = None, pin: _Path | None = None
+    directory: _Path,
+    *,
+    key: str | None = None,
+    keys: _Path | None = None,
+    policy: str | None = None,
+    pin: _Path | None = None,
 ) -> Report:
     """Verifies a log with public data alone."""
 

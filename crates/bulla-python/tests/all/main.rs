@@ -112,6 +112,34 @@ files!(
     test_types,
 );
 
+/// Python makes no log with rules for fields.
+#[test]
+fn whoever_asks_for_what_a_rule_leaves_of_no_value_is_warned() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    bulla::Init::default().field("client", "truncate-ip:24/48").create(&directory).unwrap();
+    let program = r#"
+import sys, warnings
+import bulla_audit
+
+with bulla_audit.Log(sys.argv[1]) as log:
+    log.producer().append("read", client="192.0.2.7")
+reader = bulla_audit.Reader(sys.argv[1])
+
+def asked(client):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = len(list(reader.query(client=client)))
+    assert all(issubclass(warning.category, bulla_audit.QueryWarning) for warning in caught), caught
+    return found, [str(warning.message) for warning in caught]
+
+found, told = asked("192.0.2.7")
+assert found == 0 and len(told) == 1 and told[0].endswith("filter for 192.0.2.0"), (found, told)
+assert asked("192.0.2.0") == (1, []), asked("192.0.2.0")
+"#;
+    ran(python().args(["-c", program]).arg(&directory).env("PYTHONPATH", package()));
+}
+
 /// A program in a document, between the fences of its language.
 fn program_in(document: &str) -> String {
     let text = std::fs::read_to_string(workspace().join(document)).unwrap();

@@ -4,6 +4,7 @@
 //! query can concern. Each is checked before anything of it is given out: its digest, its decryption, and that its
 //! entries have the root in its commitment. Nobody else's lock is taken; a writer may be at work.
 
+use crate::fields::filter::NotAsLogged;
 use crate::format::config::{self, LogConfig};
 use crate::read::given::{Given, given};
 use crate::read::reading::{Delivery, Keyring, ReadReport, Reading};
@@ -138,6 +139,12 @@ impl Reader {
         let reading = self.reading()?;
         let unsigned = unsigned::notice(&reading.manifest)?.is_some();
         reading.subjects_not_found(query, unsigned)
+    }
+
+    /// The fields that a query asks for in forms that the rules of the log leave of no value: it finds nothing that was logged under
+    /// them, and silence would be taken for an answer.
+    pub fn not_as_logged(&self, query: &Query) -> Vec<NotAsLogged> {
+        query.fields.not_as_logged(&self.config.fields)
     }
 
     /// The numbers of data subjects, by name, with the group keys that were given; and what can be said of whoever has none: a name
