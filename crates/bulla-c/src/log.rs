@@ -5,6 +5,7 @@ use crate::entry::{bulla_bytes, list};
 use crate::handles::{Table, number, to_handle};
 use crate::producer::{self, bulla_producer};
 use crate::status::{Outcome, bulla_status, give, guarded};
+use bulla::config::wrong_toml;
 use bulla::socket::{Connection, Listen, Listening};
 use bulla::{Error, Init, Log, Options, default_keys};
 use std::ffi::{CStr, OsStr, c_char};
@@ -165,7 +166,8 @@ pub unsafe extern "C" fn bulla_open(
             let keys = optional_path(keys).unwrap_or_else(|| default_keys(&directory));
             let settings = optional_text(settings, "settings")?.unwrap_or_default();
             let wrong = |error: toml::de::Error| Error::invalid(format!("`settings`: {}", error.message()));
-            let settings = toml::from_str::<toml::Table>(settings).map_err(wrong)?;
+            let settings = toml::from_str::<toml::Table>(settings)
+                .map_err(|error| wrong_toml(("", settings), &error).after("`settings`"))?;
             if settings.contains_key("backup_paths") {
                 let message = "`settings`: `backup_paths` is set for all that open the log: `bulla config DIR set backup_paths PATHS`";
                 return Err(Error::invalid(message).into());

@@ -3,7 +3,7 @@
 use crate::entry::{bulla_entry, list};
 use crate::handles::{Table, number, to_handle};
 use crate::receipt::{self, Receipted, bulla_receipt};
-use crate::status::{bulla_status, give, guarded};
+use crate::status::{Failed, bulla_status, give, guarded};
 use bulla::socket::RemoteProducer;
 use bulla::{BatchError, Entry, Error, Producer};
 
@@ -121,9 +121,9 @@ pub unsafe extern "C" fn bulla_append_batch(
         // SAFETY: there are so many, by this function's contract.
         let given = unsafe { list(entries, count, "entries")? };
         let mut batch = Vec::with_capacity(count);
-        for entry in given {
+        for (index, entry) in given.iter().enumerate() {
             // SAFETY: as above.
-            batch.push(unsafe { entry.get()? });
+            batch.push(unsafe { entry.get() }.map_err(|failed| of_batch(failed, index))?);
         }
         match way.append_batch(&batch) {
             Ok(()) => {
@@ -136,6 +136,18 @@ pub unsafe extern "C" fn bulla_append_batch(
             }
         }
     })
+}
+
+/// Which entry of a batch it is that cannot be taken, as where it breaks a limit.
+#[cold]
+fn of_batch(failed: Failed, index: usize) -> Failed {
+    match failed {
+        Failed::Error(error) => {
+            let message = format!("entry {index} of the batch: {error}; none of it was staged");
+            Error::new(error.kind(), message).into()
+        }
+        other => other,
+    }
 }
 
 /// Has everything that this producer appended written without waiting for more. `receipt`, unless it is null, gets a receipt for it,

@@ -325,7 +325,9 @@ impl Store for FileSystem {
     }
 
     fn describe(&self, path: &str) -> String {
-        self.shared.root.join(path).display().to_string()
+        let path = self.shared.root.join(path);
+        // Of an empty path the message would have nothing.
+        if path.as_os_str().is_empty() { "\"\"".to_owned() } else { path.display().to_string() }
     }
 }
 

@@ -159,7 +159,10 @@ class LoggingManager {
     if (log_ != nullptr) return fail("start() was called before, and not stop()");
     const std::string directory = path();
     if (directory.find('\0') != std::string::npos) return fail("basePath and baseFilename must have no NUL in them");
-    if (!std::filesystem::exists(directory) &&
+    // One that is there and is empty becomes a log, too. Where it cannot be looked at, the library says why.
+    std::error_code ignored;
+    const bool is_there = std::filesystem::exists(directory, ignored) && !std::filesystem::is_empty(directory, ignored);
+    if (!is_there &&
         bulla_create(directory.c_str(), nullptr, nullptr, nullptr, 0, nullptr, 0) != BULLA_OK)
       return fail(bulla_message());
     if (bulla_open(BULLA_ABI_VERSION, directory.c_str(), nullptr, settings().c_str(), &log_) != BULLA_OK)

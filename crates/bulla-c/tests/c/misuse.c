@@ -102,6 +102,10 @@ static void nulls(void) {
   EXPECT(BULLA_INVALID, bulla_open(BULLA_ABI_VERSION, directory, NULL, NULL, NULL));
   EXPECT(BULLA_INVALID, bulla_open(BULLA_ABI_VERSION, directory, NULL, "memory = 7 7", &log));
   EXPECT(BULLA_INVALID, bulla_open(BULLA_ABI_VERSION, directory, NULL, "colour = 'red'", &log));
+  EXPECT(BULLA_INVALID, bulla_open(BULLA_ABI_VERSION, directory, NULL, "writers = 2\nsegment_size = 18446744073709551615", &log));
+  HOLDS(strstr(bulla_message(), "`settings`: line 2, ") != NULL && strstr(bulla_message(), "`segment_size = 18") != NULL);
+  EXPECT(BULLA_UNAVAILABLE, bulla_open(BULLA_ABI_VERSION, "", NULL, NULL, &log));
+  HOLDS(strstr(bulla_message(), "\"\" is not a log") != NULL);
   EXPECT(BULLA_UNAVAILABLE, bulla_open(BULLA_ABI_VERSION, "/nonexistent/x", NULL, NULL, &log));
   log = (bulla_log *)&log;
   EXPECT(BULLA_INVALID, bulla_connect(0, path, &log));
@@ -204,7 +208,10 @@ static void entries(bulla_producer *producer) {
   EXPECT(BULLA_INVALID, bulla_append(producer, &wrong));
   bulla_entry batch[] = {entry_of("0"), wrong};
   EXPECT(BULLA_INVALID, bulla_append_batch(producer, batch, 2, &staged));
-  HOLDS(staged == 0);
+  HOLDS(staged == 0 && strstr(bulla_message(), "entry 1 of the batch: ") != NULL);
+  batch[1] = entry, batch[1].purpose = (bulla_bytes){"\xff", 1};
+  EXPECT(BULLA_INVALID, bulla_append_batch(producer, batch, 2, &staged));
+  HOLDS(staged == 0 && strcmp(bulla_message(), "entry 1 of the batch: `purpose` is not UTF-8; none of it was staged") == 0);
   EXPECT(BULLA_INVALID, bulla_append_batch(producer, NULL, 2, &staged));
   EXPECT(BULLA_OK, bulla_append_batch(producer, NULL, 0, &staged));
   EXPECT(BULLA_OK, bulla_append_batch(producer, batch, 1, &staged));

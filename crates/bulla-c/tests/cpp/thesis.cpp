@@ -111,6 +111,22 @@ int main(int, char **argv) {
   HOLDS(manager.stop());
   HOLDS(manager.exportLogs(config.basePath + "/more.ndjson"));
   HOLDS(lines_of(config.basePath + "/more.ndjson") == 2001);
+  // A directory that is there and is empty becomes a log, one that has something else in it does not, and what is wrong has a name.
+  {
+    LoggingConfig apart = config;
+    apart.baseFilename = "empty";
+    std::filesystem::create_directory(apart.basePath + "/empty");
+    LoggingManager in_empty(apart);
+    HOLDS(in_empty.start() && in_empty.stop());
+    apart.baseFilename = "full";
+    std::filesystem::create_directories(apart.basePath + "/full/of");
+    LoggingManager in_full(apart);
+    HOLDS(!in_full.start() && !std::filesystem::exists(apart.basePath + "/full.keys"));
+    apart.baseFilename = "huge";
+    apart.maxSegmentSize = SIZE_MAX;
+    LoggingManager huge(apart);
+    HOLDS(!huge.start() && LoggingManager::lastError().find("segment_size") != std::string::npos);
+  }
   // Of a log that is damaged no part is left that looks like all of it.
   {
     LoggingConfig apart = config;

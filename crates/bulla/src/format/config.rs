@@ -390,7 +390,7 @@ fn parse_settings_behind(before: &str, text: &str) -> Result<Options> {
 }
 
 /// What is wrong with a text, in one line: it is said as a part of sentences. `before` is what is above the text in its file.
-fn wrong_toml((before, text): (&str, &str), error: &toml::de::Error) -> Error {
+pub fn wrong_toml((before, text): (&str, &str), error: &toml::de::Error) -> Error {
     let what = error.message().trim_end().replace('\n', ": ");
     let Some(above) = error.span().and_then(|span| text.get(..span.start)) else {
         return Error::invalid(what);
