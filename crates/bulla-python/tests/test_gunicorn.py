@@ -78,6 +78,17 @@ logger.setLevel("INFO")
 """
 
 
+DJANGO_ALONE = DJANGO.replace('    logger.info("in the view", extra={"subject": person})\n', "")
+"""The middleware alone has something to record."""
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class Web(http.client.HTTPConnection):
     """A connection to the server's socket."""
 
@@ -224,6 +235,62 @@ class Gunicorn(Case):
             load.stop()
         self.assertEqual(load.refused, [])
         self.check(load)
+
+    def ask(self, server: subprocess.Popen[str]) -> int:
+        """The status of a request that is sent anew until it is responded to."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            connection = Web(self.place / "web.sock")
+            try:
+                connection.request("POST", "/people/1")
+                return connection.getresponse().status
+            except (OSError, http.client.HTTPException):
+                self.assertIsNone(server.poll(), self.told.read_text())
+                self.assertLess(time.monotonic(), deadline, self.told.read_text())
+                time.sleep(0.05)
+            finally:
+                connection.close()
+
+    def workers(self, server: subprocess.Popen[str]) -> set[int]:
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text()
+        return {int(pid) for pid in children.split()}
+
+    def test_a_worker_that_starts_while_the_service_is_away_responds(self) -> None:
+        listener = self.listen()
+        server = self.serve(DJANGO_ALONE, 'socket="audit.sock"', durable=False, more="workers = 1")
+        self.assertEqual(self.ask(server), 200)
+        listener.communicate(timeout=PATIENCE)
+        victims = self.workers(server)
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        deadline = time.monotonic() + PATIENCE
+        while not self.workers(server) - victims and server.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.ask(server), 503, self.told.read_text())
+        self.assertIsNone(server.poll(), self.told.read_text())
+        told = self.told.read_text()
+        self.assertIn("nothing can be recorded until this worker can connect", told)
+        self.assertIn("a request cannot be recorded: Unavailable: ", told)
+        self.listen()
+        self.assertEqual(self.ask(server), 200, self.told.read_text())
+        self.stop(server)
+
+    def test_a_server_does_not_start_where_nobody_listens(self) -> None:
+        with self.assertRaisesRegex(AssertionError, "nobody listens there"):
+            self.serve(DJANGO_ALONE, 'socket="audit.sock"', durable=False)
+
+    def test_workers_end_without_their_arbiter(self) -> None:
+        for worker in ["", self.UVICORN]:
+            with self.subTest(worker=worker):
+                application = FASTAPI if worker else DJANGO_ALONE
+                server = self.serve(application, '"audit", socket="audit.sock"', durable=False, more=worker)
+                workers = self.workers(server)
+                server.kill()
+                server.wait()
+                deadline = time.monotonic() + PATIENCE
+                while any(running(pid) for pid in workers):
+                    self.assertLess(time.monotonic(), deadline, "workers are left")
+                    time.sleep(0.05)
 
     UVICORN = 'worker_class = "uvicorn_worker.UvicornWorker"'
 

@@ -358,6 +358,31 @@ class Connected(Case):
                 act()
 
 
+    def test_what_a_producer_lost_that_was_replaced_is_told_by_a_durable_flush(self) -> None:
+        listener = self.listen()
+        handler = Handler(bulla_audit.connect(self.place / "audit.sock"))
+        logger = logging.Logger("orders")
+        logger.addHandler(handler)
+        logger.info("durable")
+        handler.flush(durable=True)
+        listener.send_signal(signal.SIGSTOP)
+        logger.info("lost")
+        handler.flush()
+        listener.kill()
+        listener.wait()
+        listener = self.listen()
+        logger.info("after")
+        with self.assertRaises(bulla_audit.Closed):
+            handler.flush(durable=True)
+        handler.flush(durable=True)
+        # Where nothing was lost there is nothing to tell of.
+        listener.kill()
+        listener.wait()
+        self.listen()
+        logger.info("at last")
+        handler.flush(durable=True)
+
+
 class Durable(Case):
     def test_nobody_flushes_between_an_entry_and_its_receipt(self) -> None:
         flushed = []

@@ -15,12 +15,15 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from bulla_audit._native import Closed, Connection, Log, Producer, Receipt, Tampered, Unavailable
+from bulla_audit._native import Closed, Connection, Error, Log, Producer, Receipt, Tampered, Unavailable
 
 Target: TypeAlias = "Producer | Log | Connection | Callable[[], Producer]"
 """Where entries go: a producer, a log or a connection (of which a producer is made), or a function that makes a
 producer.
 """
+
+LOGGER = "bulla_audit"
+"""The name of the logger by which this package says what it could not record."""
 
 _ways: weakref.WeakSet[Way] = weakref.WeakSet()
 
@@ -33,7 +36,7 @@ class Way:
     forked child, in which the function connects.
     """
 
-    __slots__ = ("__weakref__", "_make", "_process", "_producer", "_turn", "lost")
+    __slots__ = ("__weakref__", "_make", "_process", "_producer", "_turn", "_unacknowledged", "lost")
 
     def __init__(self, target: Target) -> None:
         self._make: Callable[[], Producer] | None = None
@@ -52,6 +55,8 @@ class Way:
         # The process in which the producer was made.
         self._process = os.getpid()
         self._turn = threading.RLock()
+        # What a producer that was replaced had not got acknowledged, until a durable flush has told of it.
+        self._unacknowledged: Error | None = None
         self.lost = 0
         """How many entries could not be recorded, where whoever has this goes on without them."""
         _ways.add(self)
@@ -69,6 +74,18 @@ class Way:
         """Counts an entry that could not be recorded."""
         with self._turn:
             self.lost += 1
+
+    def flush_durable(self) -> None:
+        """Flushes, and waits until all is durable. Raises what keeps it from that: once, too, where a producer that was
+        replaced since the last time had entries that nobody acknowledged.
+        """
+        receipt = self.flush()
+        if receipt is not None:
+            receipt.wait()
+        with self._turn:
+            unacknowledged, self._unacknowledged = self._unacknowledged, None
+        if unacknowledged is not None:
+            raise unacknowledged
 
     def flush(self) -> Receipt | None:
         """Flushes; `None` where there is nothing left to flush: a producer that was closed has written all that it had,
@@ -121,9 +138,22 @@ class Way:
             # There is none, too, where this was closed meanwhile: making one says so.
             if producer is None or producer is failed:
                 assert self._make is not None
-                self._producer = producer = self._make()
-                self._process = os.getpid()
+                self._producer = made = self._make()
+                if producer is not None and self._process == os.getpid():
+                    self._note_unacknowledged(producer)
+                self._process, producer = os.getpid(), made
             return producer
+
+
+    def _note_unacknowledged(self, failed: Producer) -> None:
+        """Finds out whether a producer that takes no more had entries that may be missing."""
+        if failed.closed:
+            return
+        try:
+            # It waits for nothing: whatever was not acknowledged by now never is.
+            failed.flush().wait()
+        except Error as error:
+            self._unacknowledged = error
 
 
 def _closed() -> Producer:
@@ -134,6 +164,7 @@ def _unlock_in_child() -> None:
     # Another thread of the parent may have held them.
     for way in list(_ways):
         way._turn = threading.RLock()
+        way._unacknowledged = None
 
 
 os.register_at_fork(after_in_child=_unlock_in_child)

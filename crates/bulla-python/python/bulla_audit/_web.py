@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from bulla_audit._context import checked, current
-from bulla_audit._way import Target, Way
+from bulla_audit._native import Error
+from bulla_audit._way import LOGGER, Target, Way
 
 _OPERATIONS = {"GET": "read", "HEAD": "read", "POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 
@@ -16,6 +19,13 @@ _GIVEN = ("subject", "controller", "processor", "purpose", "actor", "client", "s
 
 REFUSAL = b"The audit log cannot record this request.\n"
 """What a client is told in place of a response that cannot be recorded."""
+
+
+def tell_refused(error: Error) -> None:
+    """Logs why a request is refused: the kind of the error and its message, and nothing of the request."""
+    # A handler of the program's that writes into an audit log has the same trouble.
+    with contextlib.suppress(Error):
+        logging.getLogger(LOGGER).error("a request cannot be recorded: %s: %s", type(error).__name__, error)
 
 
 class Settings:

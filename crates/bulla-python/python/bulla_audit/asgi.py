@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 from bulla_audit._context import context
 from bulla_audit._native import Error
 from bulla_audit._way import Target
-from bulla_audit._web import REFUSAL, Request, Settings, length
+from bulla_audit._web import REFUSAL, Request, Settings, length, tell_refused
 
 __all__ = ["Middleware", "peer"]
 
@@ -172,10 +172,11 @@ class _Response:
                 await self._settings.way.append_flushed(entry).durable()
             else:
                 self._settings.way.append(entry)
-        except Error:
+        except Error as error:
             if not self._settings.refuses:
                 self._settings.way.count_lost()
                 return
+            tell_refused(error)
             self._is_refused = True
             await self._refuse()
 

@@ -25,7 +25,7 @@ from django.utils.module_loading import import_string
 
 from bulla_audit._context import context
 from bulla_audit._native import Error
-from bulla_audit._web import REFUSAL, Request, Settings, length
+from bulla_audit._web import REFUSAL, Request, Settings, length, tell_refused
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -117,8 +117,8 @@ class Middleware:
                     self._settings.way.append_flushed(entry).wait()
                 else:
                     self._settings.way.append(entry)
-            except Error:
-                return self._unrecorded(response)
+            except Error as error:
+                return self._unrecorded(response, error)
         return response
 
     async def _respond_async(self, request: HttpRequest) -> HttpResponseBase:
@@ -132,12 +132,13 @@ class Middleware:
                     await self._settings.way.append_flushed(entry).durable()
                 else:
                     self._settings.way.append(entry)
-            except Error:
-                return self._unrecorded(response)
+            except Error as error:
+                return self._unrecorded(response, error)
         return response
 
-    def _unrecorded(self, response: HttpResponseBase) -> HttpResponseBase:
+    def _unrecorded(self, response: HttpResponseBase, error: Error) -> HttpResponseBase:
         if self._settings.refuses:
+            tell_refused(error)
             return HttpResponse(REFUSAL, status=503, content_type="text/plain; charset=utf-8")
         self._settings.way.count_lost()
         return response

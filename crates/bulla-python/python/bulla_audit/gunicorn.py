@@ -20,19 +20,23 @@ not sent, of the last 20 ms, is lost; what it was acknowledged is in the log. Th
 when its workers are gone: all is durable and signed. An arbiter that is killed (SIGKILL, the kernel short of memory)
 takes the log with it. What it had acknowledged is durable, and the next one to open the log recovers it; workers notice
 that their connections ended, record nothing from then on (a middleware that refuses what is unrecordable responds 503)
-and end themselves as gunicorn has them do without an arbiter. Until the last of them has ended, the log is locked: they
+and end themselves. Until the last of them has ended, the log is locked: they
 were forked with its lock.
 
 **In production better have `bulla append audit --listen /run/audit/audit.sock` as a service of its own**, and only
 connect: `hooks(socket="/run/audit/audit.sock")`. Then the log stays open while the server is stopped, started anew or
 upgraded (with the log in the arbiter, USR2 fails: the new arbiter finds it locked by the old one), the server's user
 can neither read the log's keys nor write its files, and no worker is forked from a process that has the log's threads.
-When that service is started anew, workers connect to it again by themselves, at the next entry.
+When that service is started anew, workers connect to it again by themselves, at the next entry. A worker
+that starts while it is away responds, too: until the service listens again with a 503, where a middleware refuses.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -66,22 +70,32 @@ def hooks(
     is one, and while workers are replaced there are twice as many.
 
     Whoever has hooks of these names (`on_starting`, `post_fork`, `worker_exit`, `on_exit`) calls them from there.
-    Errors end the start of gunicorn: what `Log` and `Log.listen` raise, and in a worker what `connect` does.
+    Errors end the start of gunicorn: what `Log` and `Log.listen` raise, and without a `directory` what `connect` does.
+    A worker that cannot connect later, in the place of another one, starts all the same, and says so in gunicorn's
+    error log: it connects when it has something to record, and until it can, that cannot be recorded.
     """
     path = os.path.abspath(os.fspath(socket))
 
     def on_starting(server: Any) -> None:
         """Opens the log, and listens."""
         _State.arbiter, _State.socket = os.getpid(), path
-        if directory is not None:
+        if directory is None:
+            # Said once, at the start: a worker that starts later may find the service away for a while.
+            connect(path).close()
+        else:
             log = Log(directory, keys=keys, **settings)
             log.listen(path, clients=clients)
             _State.log = log
 
     def post_fork(server: Any, worker: Any) -> None:
-        """Connects the worker."""
+        """Connects the worker, where somebody listens: else it does so when it needs a producer."""
         _State.socket = path
-        _connection()
+        if directory is not None:
+            threading.Thread(target=_end_without, args=[server.pid], name="bulla-arbiter", daemon=True).start()
+        try:
+            _connection()
+        except Error as error:
+            worker.log.error("bulla_audit: nothing can be recorded until this worker can connect: %s", error)
 
     def worker_exit(server: Any, worker: Any) -> None:
         """Waits until all that the worker has appended is durable."""
@@ -106,6 +120,13 @@ def producer() -> Producer:
     of no use to its workers; and what `connect` does.
     """
     return _connection().producer()
+
+
+def _end_without(arbiter: int) -> None:
+    """Ends this worker in order when its arbiter is gone, and with it the log: not all kinds of workers look for it."""
+    while os.getppid() == arbiter:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _connection() -> Connection:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 
 from bulla_audit._context import NAMES, current
-from bulla_audit._way import Target, Way
+from bulla_audit._way import LOGGER, Target, Way
 
 __all__ = ["Handler"]
 
@@ -77,6 +77,9 @@ class Handler(logging.Handler):
 
     def handle(self, record: logging.LogRecord) -> bool | logging.LogRecord:  # type: ignore[override]
         """Records what the filters let pass, without the handler's lock: producers have their own."""
+        if record.name == LOGGER:
+            # What says that something cannot be recorded cannot be recorded either.
+            return False
         passed: bool | logging.LogRecord = self.filter(record)
         if passed:
             self.emit(passed if isinstance(passed, logging.LogRecord) else record)
@@ -118,9 +121,10 @@ class Handler(logging.Handler):
         Raises what keeps it from that. Where the log was closed it does nothing: closing has written all that there
         was, or has raised.
         """
-        receipt = self._way.flush()
-        if durable and receipt is not None:
-            receipt.wait()
+        if durable:
+            self._way.flush_durable()
+        else:
+            self._way.flush()
 
     def close(self) -> None:
         """Flushes, and closes the producer that it made itself. What is logged behind that is refused with `Closed`."""

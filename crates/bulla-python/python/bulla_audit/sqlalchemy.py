@@ -182,9 +182,10 @@ class Audit:
         """Has everything that was appended written without waiting for more; with `durable` it waits until it is
         durable. Raises what keeps it from that.
         """
-        receipt = self._way.flush()
-        if durable and receipt is not None:
-            receipt.wait()
+        if durable:
+            self._way.flush_durable()
+        else:
+            self._way.flush()
 
     def close(self) -> None:
         """Watches no more, flushes, and closes the producer that it made itself. What is not committed yet leaves no

@@ -115,9 +115,10 @@ class Processor:
         """Has everything that was appended written without waiting for more; with `durable` it waits until it is
         durable. Raises what keeps it from that.
         """
-        receipt = self._way.flush()
-        if durable and receipt is not None:
-            receipt.wait()
+        if durable:
+            self._way.flush_durable()
+        else:
+            self._way.flush()
 
     def close(self) -> None:
         """Flushes, and closes the producer that it made itself. What is logged behind that is refused with `Closed`."""
