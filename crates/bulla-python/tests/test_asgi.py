@@ -194,7 +194,10 @@ class Alone(Asgi):
     def test_what_cannot_be_recorded_is_refused(self) -> None:
         for durable in [False, True]:
             app = Middleware(self.hello, self.log, actor=lambda scope: "x" * 65_537, durable=durable)
-            start, body = self.call(app)
+            with self.assertLogs("bulla_audit", "ERROR") as told:
+                start, body = self.call(app)
+            reason = "a request cannot be recorded: Invalid: `actor` is longer than 65536 bytes"
+            self.assertEqual([record.getMessage() for record in told.records], [reason])
             self.assertEqual((start["status"], body["body"]), (503, b"The audit log cannot record this request.\n"))
             self.assertIn((b"content-length", str(len(body["body"])).encode()), start["headers"])
             self.assertEqual(app.lost, 0)
