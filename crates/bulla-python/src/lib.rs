@@ -38,6 +38,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(log::create, module)?)?;
     module.add_function(wrap_pyfunction!(log::connect, module)?)?;
     module.add_function(wrap_pyfunction!(shared::close_all, module)?)?;
+    module.add_function(wrap_pyfunction!(shared::parent_listens_at, module)?)?;
     module.add_function(wrap_pyfunction!(evidence::check, module)?)?;
     module.add_function(wrap_pyfunction!(evidence::verify, module)?)?;
     module.add_function(wrap_pyfunction!(evidence::erase, module)?)?;

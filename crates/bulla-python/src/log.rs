@@ -235,7 +235,8 @@ pub(crate) struct Connection(Arc<Shared>);
 /// Connects to the log that another process has open and listens for at this socket: `bulla append --listen`, or
 /// `Log.listen`. Returns a `Connection`.
 ///
-/// `append_timeout`, in seconds, is how long appending and flushing wait at most for the log to take something.
+/// `append_timeout`, in seconds, is how long connecting waits at most for the log to answer, and appending and flushing for it to take
+/// something.
 ///
 /// Raises `Unavailable` where nobody listens there, this user may not connect, or there are as many clients as there
 /// may be, `Invalid` for a timeout that is none.
@@ -243,7 +244,8 @@ pub(crate) struct Connection(Arc<Shared>);
 #[pyo3(signature = (path, *, append_timeout=10.0))]
 pub(crate) fn connect(py: Python<'_>, path: PathBuf, append_timeout: f64) -> PyResult<Connection> {
     let timeout = seconds(py, append_timeout)?;
-    let connection = py.detach(|| socket::Connection::open(&path)).raise(py)?.append_timeout(timeout);
+    let connection =
+        py.detach(|| socket::Connection::open_within(&path, timeout)).raise(py)?.append_timeout(timeout);
     let name = format!("connection to {}", path.display());
     Ok(Connection(Shared::new(Opened::Elsewhere(connection), name)))
 }
@@ -265,8 +267,8 @@ impl Connection {
     /// Makes a `Producer`, by which entries are appended. Each has a connection of its own to the process that listens,
     /// and is one of the `clients` that may be connected there at once.
     ///
-    /// Raises `Unavailable` where nobody listens any more or there are as many clients as there may be, `Closed` where
-    /// this was closed.
+    /// Raises `Unavailable` where nobody listens any more or there are as many clients as there may be, `Refused` where
+    /// another log listens there by now, `Closed` where this was closed.
     fn producer(slf: &Bound<'_, Self>) -> PyResult<Producer> {
         Producer::new(slf.py(), slf.get().0.clone(), slf.clone().into_any().unbind())
     }

@@ -10,6 +10,7 @@ use bulla::{Error, ErrorKind};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What a log stands for, until it is closed.
@@ -216,6 +217,24 @@ impl Drop for Closes<'_> {
 
 pub(crate) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the log was closed")
+}
+
+/// The sockets that the process listens at which this child was forked off from. What another thread of it had locked is passed over.
+#[pyfunction]
+#[pyo3(name = "_parent_listens_at")]
+pub(crate) fn parent_listens_at() -> Vec<RawFd> {
+    let Ok(open) = OPEN.try_lock() else { return Vec::new() };
+    let mut sockets = Vec::new();
+    for shared in open.iter().filter_map(Weak::upgrade) {
+        if let Ok(state) = shared.state.try_lock()
+            && let State::Open(opened) = &*state
+            && let Opened::Here(_, listening) = &**opened
+            && let Ok(listening) = listening.try_lock()
+        {
+            sockets.extend(listening.iter().flat_map(Listening::sockets).map(|socket| socket.as_raw_fd()));
+        }
+    }
+    sockets
 }
 
 /// Closes all that this process has open, and gives the errors of what was not.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import textwrap
 
 import bulla_audit
 from bulla_audit import Log, Reader
 from bulla_audit.handler import Handler
-from common import Case
+from common import PATIENCE, Case
 
 WORKER = """
     import multiprocessing, os, sys
@@ -51,6 +52,39 @@ def leave(thing: Any) -> str:
 
 
 class Forks(Case):
+    def test_a_connection_stays_with_its_log(self) -> None:
+        listener = self.listen()
+        connection = bulla_audit.connect(self.place / "audit.sock")
+        connection.producer().close()
+        listener.communicate(timeout=PATIENCE)
+        os.rename(self.path, self.place / "first")
+        os.rename(self.place / "audit.keys", self.place / "first.keys")
+        bulla_audit.create(self.path, origin="example.com/other")
+        self.listen()
+        with self.assertRaisesRegex(bulla_audit.Refused, r"example\.com/other.*example\.com/test"):
+            connection.producer()
+
+    def test_nobody_connects_to_a_process_that_is_gone_by_way_of_its_child(self) -> None:
+        parent = self.start("""
+            import os, sys
+            from bulla_audit import Log
+            log = Log("audit")
+            log.listen("audit.sock")
+            child = os.fork()
+            if child == 0:
+                print("child", flush=True)
+                sys.stdin.read()
+                os._exit(0)
+            os.waitpid(child, 0)
+            """)
+        self.assertEqual(parent.stdout.readline(), "child\n")
+        parent.kill()
+        parent.wait()
+        with self.assertRaisesRegex(bulla_audit.Unavailable, "nobody listens there"):
+            bulla_audit.connect(self.place / "audit.sock")
+        # The child ends with its input.
+        parent.stdin.close()
+
     def test_what_a_forked_child_lets_go_of_stays_its_parents(self) -> None:
         told = self.run_program("""
             import gc, os, warnings

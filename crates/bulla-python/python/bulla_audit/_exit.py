@@ -44,6 +44,18 @@ def _follow_multiprocessing() -> None:
         _finalize()
 
 
+def _leave_sockets() -> None:
+    """Lets go of a parent's listening sockets in its child: else clients of a parent that is gone would wait for it."""
+    sockets = _native._parent_listens_at()
+    if sockets:
+        # The numbers stay taken: what the child has of its parent's log is never let go of.
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for socket in sockets:
+            os.dup2(nothing, socket, inheritable=False)
+        os.close(nothing)
+
+
 atexit.register(close_all)
+os.register_at_fork(after_in_child=_leave_sockets)
 os.register_at_fork(after_in_child=_follow_multiprocessing)
 _follow_multiprocessing()

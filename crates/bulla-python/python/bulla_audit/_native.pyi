@@ -232,3 +232,6 @@ def erase(
 
 def _close_all() -> list[Error]:
     """Closes all that this process has open, and gives the errors of what was not."""
+
+def _parent_listens_at() -> list[int]:
+    """The sockets that the process listens at which this child was forked off from."""

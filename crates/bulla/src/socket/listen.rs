@@ -13,6 +13,7 @@ use bulla_text::spelling::counted;
 use rustix::net::SocketType;
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -207,6 +208,12 @@ pub struct Listening {
 }
 
 impl Listening {
+    /// The sockets that are listened at, for a process that forks: a child of it has copies of them, and as long as one is open clients can
+    /// connect, although nobody answers them.
+    pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.parts.iter().map(|(listener, _)| listener.socket.as_fd())
+    }
+
     fn run(
         &mut self,
         name: &str,

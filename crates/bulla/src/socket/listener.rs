@@ -180,9 +180,8 @@ pub(super) fn connect(path: &Path, deadline: Instant) -> Result<OwnedFd> {
             path.display()
         )),
         io::ErrorKind::TimedOut => Error::unavailable(format!(
-            "{}: many wait there to be let in, and for {} s there was no room for this one: connect again later",
-            path.display(),
-            super::PATIENCE.as_secs()
+            "{}: many wait there to be let in, and there was no room for this one in time: connect again later",
+            path.display()
         )),
         _ => Error::io(format!("connecting to {}", path.display()), error),
     })

@@ -7,7 +7,7 @@ use crate::socket::wire::{Greeting, VERSION};
 use crate::socket::{PATIENCE, listener};
 use bulla_store::{Error, Result};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The longest message that is read.
 const LONGEST: usize = 64 << 10;
@@ -20,9 +20,9 @@ pub(super) struct Greeted {
 }
 
 impl Greeted {
-    pub(super) fn connect(path: &Path) -> Result<Self> {
+    pub(super) fn connect(path: &Path, timeout: Duration) -> Result<Self> {
         let failed = |error| Error::io(format!("connecting to {}", path.display()), error);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + timeout.min(PATIENCE);
         let link = match Link::to_listener(listener::connect(path, deadline)?) {
             Ok(link) => link,
             // It may have greeted this client before it went. Who greets the next one is another process, to which it passed its socket on.

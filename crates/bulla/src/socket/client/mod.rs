@@ -12,6 +12,7 @@ mod shared;
 pub use producer::RemoteProducer;
 pub use receipt::RemoteReceipt;
 
+use super::PATIENCE;
 use crate::log::closer;
 use crate::write::telling;
 use acknowledged::NotDurable;
@@ -49,8 +50,16 @@ impl Connection {
     /// # Errors
     /// `Unavailable` where nobody listens there, this user may not connect, or there are as many clients as there may be.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_within(path, PATIENCE)
+    }
+
+    /// The same, where whoever listens has to greet within `timeout`; no longer than [`Connection::open`] waits.
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub fn open_within(path: impl AsRef<Path>, timeout: Duration) -> Result<Self> {
         let path = path.as_ref().to_owned();
-        let first = Greeted::connect(&path)?;
+        let first = Greeted::connect(&path, timeout)?;
         Ok(Connection {
             path,
             origin: first.greeting.origin.clone(),
@@ -62,7 +71,7 @@ impl Connection {
         })
     }
 
-    /// How long appending and flushing wait for the log at most (default 10 s).
+    /// How long appending, flushing and connecting again wait for the log at most (default 10 s).
     pub fn append_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -76,12 +85,23 @@ impl Connection {
     /// A new producer, for one thread.
     ///
     /// # Errors
-    /// As [`Connection::open`].
+    /// As [`Connection::open`]. `Refused` where another log listens there by now.
     pub fn producer(&self) -> Result<RemoteProducer> {
         check_owner(self.owner)?;
         // The log may have ended since: there is nothing that it would say by itself.
         let first = lock(&self.first).take().filter(|first| first.link.is_idle());
-        let greeted = first.map_or_else(|| Greeted::connect(&self.path), Ok)?;
+        let greeted = first.map_or_else(|| Greeted::connect(&self.path, self.timeout), Ok)?;
+        let origin = &greeted.greeting.origin;
+        if *origin != self.origin {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{}: the log {origin} listens there by now, and this connection is one to {}: connect anew where that is meant",
+                    self.path.display(),
+                    self.origin
+                ),
+            ));
+        }
         let shared = Shared::start(greeted, &self.path)?;
         let mut producers = lock(&self.producers);
         let mut not_durable = lock(&self.not_durable);
