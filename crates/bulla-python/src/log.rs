@@ -235,8 +235,8 @@ pub(crate) struct Connection(Arc<Shared>);
 /// Connects to the log that another process has open and listens for at this socket: `bulla append --listen`, or
 /// `Log.listen`. Returns a `Connection`.
 ///
-/// `append_timeout`, in seconds, is how long connecting waits at most for the log to answer, and appending and flushing for it to take
-/// something.
+/// `append_timeout`, in seconds, is how long connecting waits at most for the log to answer, a second at least, and appending and flushing
+/// for it to take something.
 ///
 /// Raises `Unavailable` where nobody listens there, this user may not connect, or there are as many clients as there
 /// may be, `Invalid` for a timeout that is none.

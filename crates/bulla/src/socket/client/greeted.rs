@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// The longest message that is read.
 const LONGEST: usize = 64 << 10;
+/// The shortest wait for a greeting: on a busy machine whoever is well may take as long.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// A connection on which the server has said who it is.
 pub(super) struct Greeted {
@@ -22,7 +24,7 @@ pub(super) struct Greeted {
 impl Greeted {
     pub(super) fn connect(path: &Path, timeout: Duration) -> Result<Self> {
         let failed = |error| Error::io(format!("connecting to {}", path.display()), error);
-        let deadline = Instant::now() + timeout.min(PATIENCE);
+        let deadline = Instant::now() + timeout.clamp(SHORTEST, PATIENCE);
         let link = match Link::to_listener(listener::connect(path, deadline)?) {
             Ok(link) => link,
             // It may have greeted this client before it went. Who greets the next one is another process, to which it passed its socket on.

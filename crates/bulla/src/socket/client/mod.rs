@@ -53,7 +53,7 @@ impl Connection {
         Self::open_within(path, PATIENCE)
     }
 
-    /// The same, where whoever listens has to greet within `timeout`; no longer than [`Connection::open`] waits.
+    /// The same, where whoever listens has to greet within `timeout`, or within a second, if that is longer; no longer than [`Connection::open`] waits.
     ///
     /// # Errors
     /// As [`Connection::open`].

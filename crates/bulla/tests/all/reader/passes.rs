@@ -136,11 +136,10 @@ fn left(killed: bool) -> (World, u64) {
             for _ in 0..2 {
                 world.block(&log, vec![Row::new(0, "read")], 1);
             }
-            // The next one was killed as well, once it had adopted that: what it copied lies in a segment of its own, which
-            // whoever comes now copies once more and removes.
+            // The next one adopted that, and could not sign it: what it copied lies in a segment of its own, which whoever comes now
+            // copies once more and removes.
             world = world.killed(log);
-            let log = world.open();
-            world = world.killed(log);
+            world = world.cut_short();
         }
     }
     (world, entries)
