@@ -276,7 +276,7 @@ impl Restore {
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
         found.compare((&**log, &config), pin.as_ref())?;
         let is_untold = has_lost_path && !found.is_cut();
-        let given_up = found.given_up(is_untold, given_up_before, vault.as_ref())?;
+        let given_up = found.given_up(is_untold, given_up_before);
         let vault_behind = match (given_up, vault.as_ref().filter(|_| !new_vault)) {
             (Some(given_up), Some(vault)) => found.is_behind(vault, given_up_before, given_up)?,
             _ => false,

@@ -119,7 +119,10 @@ impl Found {
         };
         let given_up = match vault.filter(|_| is_cut) {
             Some(vault) if !older_log => return Err(engine::older_log((&**log, beyond.next), keys, vault)?),
-            Some(vault) => Some(GivenUp { known: vault.follows()?.size, left: beyond.next }),
+            // The vault may be of before what the seal state knows it to have followed.
+            Some(vault) => {
+                Some(GivenUp { known: vault.follows()?.size.max(state.followed), left: beyond.next })
+            }
             None => None,
         };
         Ok(Found { manifest, beyond, given_up })
@@ -139,62 +142,45 @@ impl Found {
         self.given_up.is_some()
     }
 
-    /// The part of the log that is given up; `untold` says that there may be one of which nothing tells, and `before` is what an attempt gave
-    /// up that was cut short. The keys may know of less by now than they did then, and the log may have more.
-    pub(super) fn given_up(
-        &self,
-        untold: bool,
-        before: Option<GivenUp>,
-        vault: Option<&Vault>,
-    ) -> Result<Option<GivenUp>> {
-        if is_given_up_with(vault, before)? {
-            return Ok(before);
-        }
-        let untold = untold.then_some(GivenUp { known: 0, left: self.beyond.next });
-        Ok(match (self.given_up.or(untold), before) {
-            (Some(now), Some(before)) => {
-                Some(GivenUp { known: now.known.max(before.known), left: now.left.min(before.left) })
-            }
-            (now, before) => now.or(before),
-        })
+    /// The part of the log that is given up; `untold` says that there may be one of which nothing tells. It stays what it was when an attempt began
+    /// that was cut short, as `before` has it, whatever vault is there by now, and however much of the log.
+    pub(super) fn given_up(&self, untold: bool, before: Option<GivenUp>) -> Option<GivenUp> {
+        before.or(self.given_up).or(untold.then_some(GivenUp { known: 0, left: self.beyond.next }))
     }
 
     /// Whether the vault may lack what the part told that is given up; `before` is what an attempt wrote down that was cut short. Only one has it
     /// for sure:
     /// - that with which the attempt began to give the part up, which says so itself;
     /// - that which follows where the log tells already that the part was given up;
-    /// - that which has followed more than the log has, and as much as anything tells of. Where the log tells of a part that was given up, it may
-    ///   be of before that, and lack what came then: unless it says that it saw that one given up, it has to have followed as much as there was
-    ///   known of then, and no other part may have been given up since.
+    /// - that which has followed more than the log has, and just as much as anything tells of: one of an earlier history of the log may have followed
+    ///   more. Where the log tells of a part that was given up, it may be of before that, and lack what came then: unless it says that it saw that
+    ///   one given up, it has to have followed just as much as was known of then, and no other part may have been given up since.
     pub(super) fn is_behind(
         &self,
         vault: &Vault,
         before: Option<GivenUp>,
         given_up: GivenUp,
     ) -> Result<bool> {
-        if is_given_up_with(Some(vault), before)? {
+        let (seen, told) = (vault.given_up()?, truncated(&self.manifest, 0)?);
+        let is_seen = |(frame, known): &(u64, u64)| seen == Some(GivenUp { known: *known, left: frame + 1 });
+        let last_seen = told.iter().position(is_seen);
+        // That file may be older, or be of another vault that was put away since. What the log tells of is of a part that was given up before.
+        if before.is_some() && seen == before && last_seen.is_none() {
             return Ok(false);
         }
         let follows = vault.follows()?.size;
         if !self.is_cut() {
-            let told = truncated(&self.manifest, given_up.left)?;
-            return Ok(!told.iter().any(|(frame, known)| *frame < follows && *known == given_up.known));
+            let is_own = |(frame, known): &(u64, u64)| {
+                (given_up.left..follows).contains(frame) && *known == given_up.known
+            };
+            return Ok(!told.iter().any(is_own));
         }
-        let (seen, told) = (vault.given_up()?, truncated(&self.manifest, 0)?);
-        let is_seen = |(frame, known): &(u64, u64)| seen == Some(GivenUp { known: *known, left: frame + 1 });
-        let unseen = match told.iter().position(is_seen) {
+        let unseen = match last_seen {
             Some(at) => &told[at + 1..],
             None => &told,
         };
-        Ok(follows < given_up.known || unseen.len() > 1 || unseen.iter().any(|(_, known)| *known > follows))
+        Ok(follows != given_up.known || unseen.len() > 1 || unseen.iter().any(|(_, known)| *known != follows))
     }
-}
-
-/// Whether it is with this vault that the attempt which wrote that down began to give a part of the log up. The vault says so itself: that file
-/// may be older, or be of another vault that was put away since.
-fn is_given_up_with(vault: Option<&Vault>, before: Option<GivenUp>) -> Result<bool> {
-    let (Some(vault), Some(before)) = (vault, before) else { return Ok(false) };
-    Ok(vault.given_up()? == Some(before))
 }
 
 /// Where the log tells in frames from `from` on that a part of it was given up, and how many frames the keys knew of then.

@@ -16,6 +16,9 @@ use std::time::Duration;
 /// So often it is looked whether the log has gone on.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// How often a checkpoint that is replaced while it is looked at is looked at again.
+const ATTEMPTS: usize = 64;
+
 /// What the sender asks of the receiver, and does itself meanwhile.
 pub struct Sending<'a> {
     /// Whether it ends once all has arrived that is there now.
@@ -104,15 +107,34 @@ fn file(source: &dyn Store, path: &str) -> io::Result<Box<dyn StoreFile>> {
 
 fn opened(source: &dyn Store, path: &str) -> io::Result<(Box<dyn StoreFile>, Answer)> {
     if path == files::CHECKPOINT {
-        // The receiver would take that of a part of the log for an older log.
-        let whole = source.paths().map_or(Ok(None), Paths::require_readable);
-        whole.map_err(|error| io::Error::other(error.to_string()))?;
+        return checkpoint(source);
     }
-    let file = file(source, path)?;
+    begin(file(source, path)?)
+}
+
+fn begin(file: Box<dyn StoreFile>) -> io::Result<(Box<dyn StoreFile>, Answer)> {
     let length = file.length()?;
     let mut first = vec![0; usize::try_from(length).unwrap_or(usize::MAX).min(FIRST)];
     file.read_exact_at(&mut first, 0)?;
     Ok((file, Answer::Opened { length, first }))
+}
+
+/// The checkpoint, of which it is known that it is that of all of the log: the receiver would take that of a part for an older log. A writer may
+/// replace it between the two looks.
+fn checkpoint(source: &dyn Store) -> io::Result<(Box<dyn StoreFile>, Answer)> {
+    for _ in 0..ATTEMPTS {
+        source.paths().into_iter().for_each(Paths::look_again);
+        let whole = source.paths().map_or(Ok(None), Paths::require_readable);
+        let whole = whole.map_err(|error| io::Error::other(error.to_string()))?;
+        let (file, answer) = begin(file(source, files::CHECKPOINT)?)?;
+        let Some(whole) = whole else { return Ok((file, answer)) };
+        if matches!(&answer, Answer::Opened { length, first } if whole.starts_with(first) && whole.len() as u64 == *length)
+        {
+            return Ok((file, answer));
+        }
+    }
+    let place = source.describe(files::CHECKPOINT);
+    Err(io::Error::other(format!("{place} is replaced again and again while it is looked at: try again")))
 }
 
 /// Bytes of the file that was opened last, or of another one.

@@ -321,6 +321,83 @@ fn a_vault_from_before_a_part_was_given_up_does_not_give_up_another() {
     }
 }
 
+/// It followed more frames than the log that was gone on with ever had, and none of those. Nor does it keep the vault from being read under with which
+/// the part was given up, whatever was tried with it in between.
+#[test]
+fn a_vault_of_an_earlier_history_gives_up_no_part_of_a_later_one() {
+    let world = World::new();
+    let restore_of = |world: &World| Restore::new(&world.directory, world.identity()).older_log();
+    world.append(0..20);
+    let start = (copy(&world.directory), copy(&world.keys()));
+    (0..6).for_each(|_| go_on(&world));
+    let earlier = copy(&world.keys());
+    let put_earlier = |world: &World| put_back(earlier.path(), &world.keys(), &["vault", "roots"]);
+    take_back(&world, &start);
+    restore_of(&world).run().unwrap();
+    world.append(50..55);
+    let second = (copy(&world.directory), copy(&world.keys()));
+    go_on(&world);
+    erase(&world, "user_1");
+
+    // The log tells of the second part alone, of which that vault has followed more than was known.
+    let other = world.copied();
+    take_back(&other, &start);
+    restore_of(&other).run().unwrap();
+    put_earlier(&other);
+    assert!(restore_of(&other).run().unwrap().outlook.vault_behind);
+    nothing_is_read(&other, "from the beginning");
+
+    take_back(&world, &second);
+    let mut cut_short = 0;
+    for operations in (1..).step_by(if in_full() { 1 } else { 5 }) {
+        let cut = world.copied();
+        let (log, keys) = stops::stores(&cut, &Stop::after(operations));
+        if restore_of(&cut).run_in(log, keys).is_ok() {
+            break;
+        }
+        let Ok(record) = std::fs::read(cut.keys().join("restoring")) else { continue };
+        cut_short += 1;
+        let what = format!("cut short after {operations}");
+        let begun = copy(&cut.keys());
+        put_earlier(&cut);
+        let with_earlier = cut.copied();
+        assert!(restore_of(&with_earlier).run().unwrap().outlook.vault_behind, "{what}");
+        nothing_is_read(&with_earlier, &what);
+
+        let (log, keys) = stops::stores(&cut, &Stop::after(operations));
+        // One that has nothing to give up any more may be done within as many.
+        let is_cut = restore_of(&cut).run_in(log, keys).is_err();
+        if is_cut && std::fs::read(cut.keys().join("restoring")).is_ok_and(|now| now == record) {
+            put_back(begun.path(), &cut.keys(), &["vault", "roots"]);
+            assert!(!restore_of(&cut).run().unwrap().outlook.vault_behind, "{what}");
+            let read = cut.reader().for_each(&Query::new().subject("user_2"), |_, _| Ok(())).unwrap();
+            assert!(read.entries > 0, "{what}: {read:?}");
+        }
+    }
+    assert!(cut_short > 3, "{cut_short}");
+}
+
+/// The seal state knows that the vault had followed more.
+#[test]
+fn a_vault_from_before_what_the_seal_state_knows_gives_up_no_part() {
+    let world = World::new();
+    world.append(0..20);
+    let log = copy(&world.directory);
+    go_on(&world);
+    let before = copy(&world.keys());
+    erase(&world, "user_1");
+    replace(log.path(), &world.directory);
+    put_back(before.path(), &world.keys(), &["vault", "roots"]);
+    let restore = || Restore::new(&world.directory, world.identity()).older_log();
+    match restore().run() {
+        Ok(restored) => {
+            assert!(restored.outlook.vault_behind);
+            nothing_is_read(&world, "older than the seal state");
+        }
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Tampered, "{error}"),
+    }
+}
+
 /// As where the key directory comes from a backup that was made just then, and the vault is the newest.
 #[test]
 fn a_vault_that_follows_the_event_is_read_under_where_the_record_of_the_restore_is_put_back() {
