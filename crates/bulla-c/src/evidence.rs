@@ -2,12 +2,12 @@
 
 use crate::entry::{bulla_bytes, bulla_entry};
 use crate::log::{optional_path, path};
-use crate::read::{bulla_each_bytes, bulla_each_entry, clear, ended, key, stop};
-use crate::status::{Failed, Outcome, bulla_status, give, guarded};
+use crate::read::{bulla_each_bytes, bulla_each_entry, clear, ended, key, stop, tell};
+use crate::status::{Outcome, bulla_status, give, guarded};
 use bulla::policy::Policy;
 use bulla::{
-    CheckedProof, Disclosed, Error, ErrorKind, Finding, LogKey, Opened, Redaction, Report, Verify,
-    check_proof, named_keys, open_log,
+    CheckedProof, Disclosed, Error, ErrorKind, LogKey, Opened, Redaction, Report, Verify, check_proof,
+    named_keys, open_log,
 };
 use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn bulla_verify(
         // SAFETY: as above.
         unsafe {
             give(report, report_of(&found), "report")?;
-            tell(&found.findings, (each, context))
+            tell(&found.findings, each, context)
         }
     })
 }
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn bulla_verify_with_keys(
         // SAFETY: as above.
         unsafe {
             give(verified, shown, "verified")?;
-            tell(&found.findings, (each, context))?;
+            tell(&found.findings, each, context)?;
         }
         match pin.and_then(|pin| pin.failure.as_ref()) {
             Some(failure) => {
@@ -305,20 +305,6 @@ fn verify(directory: &Path, keys: Option<PathBuf>, trust: Trust) -> Outcome<Repo
 fn report_of(found: &Report) -> bulla_report {
     let Report { ok, anchored, entries, blocks, tree_size, pending, .. } = *found;
     bulla_report { ok, anchored, entries, blocks, tree_size, pending }
-}
-
-/// # Safety
-/// `each` may be called with `context` and bytes.
-unsafe fn tell(findings: &[Finding], (each, context): (bulla_each_bytes, *mut c_void)) -> Outcome<()> {
-    let Some(each) = each else { return Ok(()) };
-    for finding in findings {
-        let line = finding.to_string();
-        // SAFETY: by this function's contract.
-        if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
-            return Err(Failed::Stopped);
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

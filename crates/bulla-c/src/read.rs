@@ -244,16 +244,12 @@ pub unsafe extern "C" fn bulla_not_found(
         let each = each.ok_or_else(|| Error::invalid("`each` is null"))?;
         // SAFETY: by this function's contract.
         let query = unsafe { bulla_query::get(query)? };
-        for AskedSubject { subject, standing, .. } in
-            READERS.copy(number(reader))?.subjects_not_found(&query)?
-        {
-            let line = format!("data subject `{subject}` {standing}");
-            // SAFETY: by this function's contract.
-            if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
-                return Err(Failed::Stopped);
-            }
-        }
-        Ok(())
+        let subjects = READERS.copy(number(reader))?.subjects_not_found(&query)?;
+        let lines = subjects
+            .iter()
+            .map(|AskedSubject { subject, standing, .. }| format!("data subject `{subject}` {standing}"));
+        // SAFETY: by this function's contract.
+        unsafe { tell(&lines.collect::<Vec<_>>(), Some(each), context) }
     })
 }
 
@@ -274,14 +270,9 @@ pub unsafe extern "C" fn bulla_not_as_logged(
         let each = each.ok_or_else(|| Error::invalid("`each` is null"))?;
         // SAFETY: by this function's contract.
         let query = unsafe { bulla_query::get(query)? };
-        for told in READERS.copy(number(reader))?.not_as_logged(&query) {
-            let line = told.to_string();
-            // SAFETY: by this function's contract.
-            if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
-                return Err(Failed::Stopped);
-            }
-        }
-        Ok(())
+        let fields = READERS.copy(number(reader))?.not_as_logged(&query);
+        // SAFETY: by this function's contract.
+        unsafe { tell(&fields, Some(each), context) }
     })
 }
 
@@ -310,6 +301,22 @@ pub unsafe extern "C" fn bulla_export(
         });
         Ok(read.map_err(ended(stopped))?.check_keys()?)
     })
+}
+
+/// Tells each of these in a line, where somebody listens, and until no more are wanted.
+///
+/// # Safety
+/// `each` may be called with `context` and bytes.
+pub(crate) unsafe fn tell<T: ToString>(those: &[T], each: bulla_each_bytes, context: *mut c_void) -> Outcome {
+    let Some(each) = each else { return Ok(()) };
+    for one in those {
+        let line = one.to_string();
+        // SAFETY: by this function's contract.
+        if unsafe { each(context, bulla_bytes::of(Some(line.as_bytes()))) } != 0 {
+            return Err(Failed::Stopped);
+        }
+    }
+    Ok(())
 }
 
 /// Entries as lines of JSON.

@@ -73,7 +73,11 @@ impl Producer {
             values.clear();
             Ok(())
         };
-        for entry in entries.try_iter()? {
+        let unfit = |_| {
+            let takes = "an iterable of dicts, or have Arrow's C stream or array interface";
+            with_staged(py, invalid(py, format!("`entries` has to be {takes}")), 0)
+        };
+        for entry in entries.try_iter().map_err(unfit)? {
             let entry = entry.map_err(|error| with_staged(py, error, staged))?;
             let place = staged + values.len();
             values.take_dict(&entry).map_err(|refusal| refused(refusal, place, staged))?;

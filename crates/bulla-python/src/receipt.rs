@@ -119,8 +119,11 @@ impl Receipt {
     /// Nothing that `told` does may wait for the log: that is refused with `Invalid`, and closing the log is left to a
     /// thread of its own.
     ///
-    /// Raises `Closed` in a forked child.
+    /// Raises `Closed` in a forked child, and `Invalid` where `told` cannot be called.
     fn notify(&self, py: Python<'_>, told: Py<PyAny>) -> PyResult<()> {
+        if !told.bind(py).is_callable() {
+            return Err(invalid(py, "`told` has to be callable"));
+        }
         let tell = move |outcome: bulla::Result<()>| {
             // Of an interpreter that is ending nobody is told any more.
             Python::try_attach(|py| {

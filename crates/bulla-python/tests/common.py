@@ -9,6 +9,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,38 @@ class Case(unittest.TestCase):
             """)
         self.assertEqual(listener.stdout.readline(), "listening\n")
         return listener
+
+    def replaced(self) -> Callable[[], Any]:
+        """Makes a producer whose second entry is refused and of which nothing is durable then, and ones behind it that take all."""
+
+        class Receipt:
+            def __init__(self, taken: list[object] | None) -> None:
+                self.taken = taken
+
+            def wait(self) -> None:
+                if self.taken is not None and len(self.taken) > 1:
+                    raise bulla_audit.Closed("lost")
+
+        class Producer:
+            closed = False
+
+            def __init__(self, taken: list[object] | None) -> None:
+                self.taken = taken
+
+            def append(self, **fields: object) -> None:
+                if self.taken is not None:
+                    self.taken.append(fields)
+                    if len(self.taken) > 1:
+                        raise bulla_audit.Closed("ended")
+
+            def flush(self) -> Receipt:
+                return Receipt(self.taken)
+
+            def close(self) -> None:
+                pass
+
+        made = iter([Producer([]), Producer(None)])
+        return lambda: next(made)
 
     @staticmethod
     def _end(process: subprocess.Popen[str]) -> None:

@@ -184,7 +184,7 @@ class Refused(Case):
         """A batch is refused with these words and no value; nothing is staged but what the error counts."""
         with Log(self.path) as log, log.producer() as producer:
             producer.append("before")
-            with self.assertRaises((bulla_audit.Invalid, TypeError)) as caught:
+            with self.assertRaises(bulla_audit.Invalid) as caught:
                 producer.append_batch(batch)
             producer.append("after")
         message = str(caught.exception)
@@ -215,6 +215,7 @@ class Refused(Case):
                     self.refused([good, good, {"operation": "read", name: value}, good], name, "2")
         self.refused([good, {"location": "somewhere"}], "operation", "1")
         self.refused([good, 5], "1")
+        self.refused(5, "`entries`", "an iterable of dicts")
 
     def test_what_was_staged_of_a_long_batch_is_told(self) -> None:
         def rows() -> Any:

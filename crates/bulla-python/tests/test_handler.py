@@ -357,7 +357,6 @@ class Connected(Case):
             with self.assertRaises(bulla_audit.Closed):
                 act()
 
-
     def test_what_a_producer_lost_that_was_replaced_is_told_by_a_durable_flush(self) -> None:
         listener = self.listen()
         handler = Handler(bulla_audit.connect(self.place / "audit.sock"))

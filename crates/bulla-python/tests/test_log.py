@@ -193,6 +193,8 @@ class Appending(Case):
             receipt.checkpointed()
             # Below the checkpoint a reader finds it while the log is open.
             self.assertEqual(len(self.entries()), 1)
+            with self.assertRaisesRegex(bulla_audit.Invalid, "`told` has to be callable"):
+                receipt.notify(None)
             receipt.notify(hear)
             self.assertTrue(ready.wait(60))
             self.assertEqual(told, [None])

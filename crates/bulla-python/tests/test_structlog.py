@@ -46,13 +46,15 @@ class Structlog(Case):
 
     def test_what_json_does_not_have_is_given_by_its_repr(self) -> None:
         logger, _ = self.logger(Processor(self.log))
-        logger.info("é", ratio=float("nan"), all=[float("-inf"), 0.1, {"é": float("inf")}], of={1})
+        by = {(1, 2): ({b"x": float("nan")},), 3: None}
+        logger.info("é", ratio=float("nan"), all=[float("-inf"), 0.1, {"é": float("inf")}], of={1}, by=by)
         (entry,) = self.found()
 
         def refuse(name: str) -> None:
             raise AssertionError(f"{name} is no JSON")
 
         wanted = {"event": "é", "ratio": "nan", "all": ["-inf", 0.1, {"é": "inf"}], "of": "{1}"}
+        wanted["by"] = {"(1, 2)": [{"b'x'": "nan"}], "3": None}
         self.assertEqual(json.loads(entry["payload"], parse_constant=refuse), wanted)
         self.assertIn("é", entry["payload"])
 
@@ -103,6 +105,15 @@ class Structlog(Case):
         with self.assertRaisesRegex(ValueError, "unrecordable"):
             Processor(self.log, unrecordable="refuse")
         self.assertEqual(self.found(), [])
+
+    def test_a_durable_flush_tells_once_what_a_producer_lost_that_was_replaced(self) -> None:
+        processor = Processor(self.replaced())
+        logger, _ = self.logger(processor)
+        logger.info("lost")
+        logger.info("after")
+        with self.assertRaises(bulla_audit.Closed):
+            processor.flush(durable=True)
+        processor.flush(durable=True)
 
     def test_flushing_and_closing(self) -> None:
         processor = Processor(self.log)

@@ -144,7 +144,6 @@ class Way:
                 self._process, producer = os.getpid(), made
             return producer
 
-
     def _note_unacknowledged(self, failed: Producer) -> None:
         """Finds out whether a producer that takes no more had entries that may be missing."""
         if failed.closed:

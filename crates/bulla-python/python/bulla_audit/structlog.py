@@ -32,14 +32,25 @@ __all__ = ["Processor"]
 _NAMES = frozenset(NAMES)
 
 
+def _with_names(value: Any) -> Any:
+    """The same with names that JSON has: any other is given by its `repr`."""
+    if isinstance(value, Mapping):
+        has = (str, int, float, bool, type(None))
+        return {name if isinstance(name, has) else repr(name): _with_names(of) for name, of in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_names(of) for of in value]
+    return value
+
+
 def _json(event: Mapping[str, Any]) -> str:
     """An event as JSON, what that does not have by its `repr`."""
     dumps = partial(json.dumps, default=repr, ensure_ascii=False)
     try:
         return dumps(event, allow_nan=False)
-    except ValueError:
-        # Numbers that JSON does not have are no objects that a `default` is asked of: they are read back as texts.
-        return dumps(json.loads(dumps(event), parse_constant=lambda name: repr(float(name))))
+    except (TypeError, ValueError):
+        # Names and numbers that JSON does not have are no objects that a `default` is asked of: numbers are read back as texts.
+        text = dumps(_with_names(event))
+        return dumps(json.loads(text, parse_constant=lambda name: repr(float(name))))
 
 
 class Processor:

@@ -609,6 +609,24 @@ fn ends_when_told(listener: UnixListener, told: mpsc::Receiver<()>) -> std::thre
 }
 
 #[test]
+fn whoever_listens_has_to_greet_within_the_time_that_was_given() {
+    let place = tempfile::tempdir().unwrap();
+    let paths = ["silent", "late"].map(|name| place.path().join(name));
+    let [_silent, late] = paths.each_ref().map(|path| UnixListener::bind(path).unwrap());
+    let patient = std::thread::spawn({
+        let path = paths[1].clone();
+        move || Connection::open(path).map(drop)
+    });
+    let mut client = Raw(late.accept().unwrap().0);
+    let error = Connection::open_within(&paths[0], Duration::ZERO).unwrap_err();
+    assert!(error.to_string().contains("timed out"), "{error}");
+    // Whoever gives the longest time waits still.
+    let greeting = json!({"version": 1, "origin": "late", "window": 1, "max_message": 1 << 20});
+    client.send(greeting.to_string().as_bytes());
+    patient.join().unwrap().unwrap();
+}
+
+#[test]
 fn nothing_is_staged_behind_the_end_of_a_connection() {
     type Append = fn(&mut RemoteProducer, &Entry<'_>) -> bulla::Result<()>;
     let ways: [(&str, Append); 3] = [

@@ -139,7 +139,7 @@ impl Shared {
                 format!("the connection to {} failed: {error}; connect again", self.path.display())
             }
             None => format!(
-                "the connection to {} ended: the log there was closed; connect again",
+                "the connection to {} ended: the log there was closed, or its process is gone; connect again",
                 self.path.display()
             ),
         };
