@@ -165,14 +165,12 @@ pub unsafe extern "C" fn bulla_open(
             let directory = path(directory, "directory")?;
             let keys = optional_path(keys).unwrap_or_else(|| default_keys(&directory));
             let settings = optional_text(settings, "settings")?.unwrap_or_default();
-            let wrong = |error: toml::de::Error| Error::invalid(format!("`settings`: {}", error.message()));
-            let settings = toml::from_str::<toml::Table>(settings)
-                .map_err(|error| wrong_toml(("", settings), &error).after("`settings`"))?;
-            if settings.contains_key("backup_paths") {
+            let wrong = |error| wrong_toml(("", settings), &error).after("`settings`");
+            if toml::from_str::<toml::Table>(settings).map_err(wrong)?.contains_key("backup_paths") {
                 let message = "`settings`: `backup_paths` is set for all that open the log: `bulla config DIR set backup_paths PATHS`";
                 return Err(Error::invalid(message).into());
             }
-            let options = settings.try_into::<Options>().map_err(wrong)?;
+            let options = toml::from_str::<Options>(settings).map_err(wrong)?;
             let opened = Log::open_with_keys(&directory, &keys, options)?;
             give(log, add(Opened::Here(opened, None)), "log")
         }

@@ -78,8 +78,16 @@ fn options(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
             "`backup_paths` is set for all that open the log: `bulla config DIR set backup_paths PATHS`";
         return Python::attach(|py| Err(invalid(py, message)));
     }
-    Ok(table.try_into::<Options>().map_err(|error| Error::invalid(format!("settings: {}", error.message()))))
-        .and_then(|options| Python::attach(|py| options.raise(py)))
+    let wrong = |error: toml::de::Error| {
+        // Which of them it is, the message does not say.
+        let one =
+            |name: &String, value: &toml::Value| toml::Table::from_iter([(name.clone(), value.clone())]);
+        let name = table.iter().find(|(name, value)| one(name, value).try_into::<Options>().is_err());
+        let what = name.map_or_else(|| "settings".to_owned(), |(name, _)| format!("setting `{name}`"));
+        Error::invalid(format!("{what}: {}", error.message()))
+    };
+    let options = table.clone().try_into::<Options>().map_err(wrong);
+    Python::attach(|py| options.raise(py))
 }
 
 /// A log that this process has open. Any thread may use it; a forked child may not, and connects.

@@ -251,8 +251,9 @@ class Appending(Case):
             Log(self.path)
 
     def test_settings_and_paths_are_checked(self) -> None:
-        with self.assertRaises(bulla_audit.Invalid):
-            Log(self.path, memory="no size")
+        for name, wrong in {"memory": "no size", "retries": 1 << 40, "linger": -5, "durability": "maybe"}.items():
+            with self.assertRaisesRegex(bulla_audit.Invalid, f"^setting `{name}`: "):
+                Log(self.path, **{"checkpoint_interval": "1 s", name: wrong})
         with self.assertRaises(bulla_audit.Invalid):
             Log(self.path, colour="red")
         with self.assertRaises(bulla_audit.Unavailable):
@@ -801,6 +802,8 @@ class Reading(Case):
         with self.assertRaisesRegex(bulla_audit.Refused, "^the key directory .*/typo: "):
             Reader(log, key=key, keys=typo, identity=identity, withhold_personal=True)
         self.assertEqual(len(list(Reader(log, key=key, identity=identity, withhold_personal=True).query())), 2)
+        with self.assertRaisesRegex(bulla_audit.Refused, '^the key directory "": '):
+            bulla_audit.verify(log, key=key, keys="")
         typo.touch()
         with self.assertRaisesRegex(bulla_audit.Unavailable, "^the key directory .*/typo: "):
             bulla_audit.verify(log, key=key, keys=typo)

@@ -104,6 +104,8 @@ static void nulls(void) {
   EXPECT(BULLA_INVALID, bulla_open(BULLA_ABI_VERSION, directory, NULL, "colour = 'red'", &log));
   EXPECT(BULLA_INVALID, bulla_open(BULLA_ABI_VERSION, directory, NULL, "writers = 2\nsegment_size = 18446744073709551615", &log));
   HOLDS(strstr(bulla_message(), "`settings`: line 2, ") != NULL && strstr(bulla_message(), "`segment_size = 18") != NULL);
+  EXPECT(BULLA_INVALID, bulla_open(BULLA_ABI_VERSION, directory, NULL, "writers = 2\nretries = 99999999999", &log));
+  HOLDS(strstr(bulla_message(), "`settings`: line 2, ") != NULL && strstr(bulla_message(), "`retries = 9") != NULL);
   EXPECT(BULLA_UNAVAILABLE, bulla_open(BULLA_ABI_VERSION, "", NULL, NULL, &log));
   HOLDS(strstr(bulla_message(), "\"\" is not a log") != NULL);
   EXPECT(BULLA_UNAVAILABLE, bulla_open(BULLA_ABI_VERSION, "/nonexistent/x", NULL, NULL, &log));

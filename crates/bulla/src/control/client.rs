@@ -361,6 +361,13 @@ pub fn through_writer<T>(
     })
 }
 
+/// Whether the process that listened is gone, and others that it had forked off have its socket. Whoever connects waits for nobody, and takes the place
+/// of another, of which there are few.
+fn is_orphaned(keys: &Path) -> bool {
+    let connected = socket::connect(keys).ok().flatten();
+    connected.is_some_and(|socket| Link::to_listener(socket).is_err())
+}
+
 /// The same, which has `pause` wait before it tries again, and say whether it may.
 pub(super) fn through_writer_with<T>(
     keys: &Path,
@@ -397,6 +404,14 @@ pub(super) fn through_writer_with<T>(
         match unasked.take() {
             Some(why) => {
                 return Err(Error::new(ErrorKind::Locked, format!("{locked}; it cannot be asked: {why}")));
+            }
+            None if is_orphaned(keys) => {
+                return Err(Error::new(
+                    ErrorKind::Locked,
+                    format!(
+                        "{locked}; that writer is gone, and processes that it had forked off have its lock: end them"
+                    ),
+                ));
             }
             None if pause() => {}
             None => return Err(locked),

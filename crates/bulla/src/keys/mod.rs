@@ -55,7 +55,10 @@ pub fn named_keys(directory: &Path, named: Option<PathBuf>) -> Result<PathBuf> {
 /// `Refused` where nothing is there, `Unavailable` where it is no directory.
 #[expect(clippy::disallowed_methods, reason = "it looks whether a directory is there, and opens none")]
 pub fn require_named_keys(keys: &Path) -> Result<()> {
-    let what = || format!("the key directory {}", keys.display());
+    let what = || match keys.as_os_str().is_empty() {
+        true => "the key directory \"\"".to_owned(),
+        false => format!("the key directory {}", keys.display()),
+    };
     match keys.metadata() {
         Ok(found) if !found.is_dir() => Err(Error::io(what(), io::ErrorKind::NotADirectory.into())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -140,6 +140,12 @@ impl Listen {
         if self.stream.is_some() {
             require_descriptors(self.clients, getrlimit(Resource::Nofile).current)?;
         }
+        let paths = [&self.stream, &self.datagrams, &self.records].map(Option::as_ref);
+        for (at, path) in paths.iter().enumerate() {
+            if path.is_some() && paths[..at].contains(path) {
+                return Err(Error::invalid("each socket needs a path of its own"));
+            }
+        }
         let bind = |path: &Option<PathBuf>, kind| {
             path.as_ref().map(|path| Listener::bind(path, kind, self.mode)).transpose()
         };

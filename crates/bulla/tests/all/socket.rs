@@ -436,6 +436,46 @@ fn a_producer_elsewhere_appends_as_one_here_does() {
 }
 
 #[test]
+fn two_sockets_at_one_path_are_refused_as_that() {
+    let mut world = World::new();
+    let path = world.place.path().join("one.sock");
+    let log = world.log.take().unwrap();
+    let error = Listen::default().stream(&path).datagrams(&path).start(&log).map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "each socket needs a path of its own");
+    assert!(!path.exists());
+}
+
+#[test]
+fn closing_waits_until_whoever_asked_is_told_of_each_receipt() {
+    let world = World::new();
+    let connection = Connection::open(world.path()).unwrap();
+    let mut producer = connection.producer().unwrap();
+    let (go_on, waits) = mpsc::channel();
+    let waits = Mutex::new(waits);
+    let told = Arc::new(AtomicU64::new(0));
+    let tell = {
+        let told = told.clone();
+        move || {
+            let _ = waits.lock().unwrap().recv();
+            told.fetch_add(1, SeqCst);
+        }
+    };
+    producer.append(&Entry::new("read", "0")).unwrap();
+    producer.flush().unwrap().when_durable(move |_| tell()).unwrap();
+    for _ in 0..10 {
+        let told = told.clone();
+        producer.append(&Entry::new("read", "more")).unwrap();
+        producer.flush().unwrap().when_durable(move |_| drop(told.fetch_add(1, SeqCst))).unwrap();
+    }
+    let (closes, closed) = mpsc::channel();
+    std::thread::spawn(move || closes.send(connection.close().map(|()| told.load(SeqCst))));
+    // Whoever does not wait is done by then.
+    closed.recv_timeout(Duration::from_millis(500)).expect_err("one is being told");
+    go_on.send(()).unwrap();
+    assert_eq!(closed.recv().unwrap().unwrap(), 11);
+}
+
+#[test]
 fn acknowledgements_are_read_while_a_producer_waits_for_one() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("audit.sock");

@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) failure: Arc<Failure>,
     refused: Vec<RefusedBatches>,
     pub(super) tells: Vec<Tell>,
+    /// Whether the connection's thread is telling what is known of some.
+    pub(super) is_telling: bool,
 }
 
 /// How many entries were refused, and why the first was.

@@ -6,6 +6,7 @@ use crate::socket::messages::Messages;
 use crate::socket::wire::{Greeting, VERSION};
 use crate::socket::{PATIENCE, listener};
 use bulla_store::{Error, Result};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,13 +24,22 @@ pub(super) struct Greeted {
 
 impl Greeted {
     pub(super) fn connect(path: &Path, timeout: Duration) -> Result<Self> {
-        let failed = |error| Error::io(format!("connecting to {}", path.display()), error);
+        let mut is_gone = false;
         let deadline = Instant::now() + timeout.clamp(SHORTEST, PATIENCE);
         let link = match Link::to_listener(listener::connect(path, deadline)?) {
             Ok(link) => link,
             // It may have greeted this client before it went. Who greets the next one is another process, to which it passed its socket on.
-            Err(_) => Link::to_listener(listener::connect(path, deadline)?)
-                .unwrap_or_else(|socket| Link::new(socket, None)),
+            Err(_) => Link::to_listener(listener::connect(path, deadline)?).unwrap_or_else(|socket| {
+                is_gone = true;
+                Link::new(socket, None)
+            }),
+        };
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::TimedOut if is_gone => Error::unavailable(format!(
+                "{}: what listened there is gone, and a process that it had forked off has its socket and answers nobody: end that one",
+                path.display()
+            )),
+            _ => Error::io(format!("connecting to {}", path.display()), error),
         };
         let mut messages = Messages::new(LONGEST);
         while !messages.is_next_here() {

@@ -112,7 +112,8 @@ impl Connection {
         Ok(RemoteProducer { shared, environment, timeout: self.timeout, covered: 0, owner: self.owner })
     }
 
-    /// Waits until everything that any producer has appended is durable. Producers that are left can append no more.
+    /// Waits until everything that any producer has appended is durable, and whoever asked is told so of each receipt. Producers that are left can
+    /// append no more.
     ///
     /// # Errors
     /// What kept anything that any producer of this connection ever appended from being durable, whether or not a receipt told of it: `Closed`
@@ -140,6 +141,9 @@ impl Connection {
             let to = staged.batches;
             drop(staged);
             let waited = sent.and_then(|()| producer.wait(to, None).map(drop));
+            if waited.is_ok() || producer.check_connected().is_err() {
+                producer.wait_until_told();
+            }
             let _ = shutdown(producer.link.socket(), Shutdown::Write);
             let refused = lock(&producer.state).refused(0, u64::MAX);
             not_durable.add(waited, refused);

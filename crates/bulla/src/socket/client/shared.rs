@@ -76,7 +76,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Whether nothing more will be known of what was appended: all of a producer that was let go of is durable or refused, or the connection has
+    /// Whether nothing more will be known of what was appended, nor told: all of a producer that was let go of is durable or refused, or the connection has
     /// ended. What of it is not durable goes to `not_durable` then. Of one that is in use nobody waits to find out: whoever asks may be
     /// what its thread tells of a receipt.
     pub(super) fn has_settled(&self, not_durable: &mut NotDurable) -> bool {
@@ -86,6 +86,9 @@ impl Shared {
             Ok(staged) => staged,
         };
         let state = lock(&self.state);
+        if state.is_telling || !state.tells.is_empty() {
+            return false;
+        }
         let is_acknowledged = staged.next.is_empty() && state.acknowledged == staged.batches;
         let failed = match self.failure.get() {
             failure if is_acknowledged && (staged.is_closed || failure.is_some()) => Ok(()),
@@ -197,9 +200,19 @@ impl Shared {
             }
         });
         state.tells = waiting;
+        state.is_telling = true;
         drop(state);
+        let _telling = Telling(self);
         self.changed.notify_all();
         known.into_iter().for_each(|(tell, outcome)| telling::tell(|| tell(outcome)));
+    }
+
+    /// Waits until the connection's thread has told of all receipts, of each of which something is known.
+    pub(super) fn wait_until_told(&self) {
+        let mut state = lock(&self.state);
+        while state.is_telling || !state.tells.is_empty() {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Waits until it is known what came of all batches up to `to`; false where `deadline` came first.
@@ -275,6 +288,21 @@ impl Shared {
                 format!("the connection to {path} failed: {error}; connect again"),
             ),
         }
+    }
+}
+
+/// That the connection's thread tells somebody. Where that panics, nobody is left to tell of the others.
+struct Telling<'a>(&'a Shared);
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.is_telling = false;
+        if std::thread::panicking() {
+            state.tells.clear();
+        }
+        drop(state);
+        self.0.changed.notify_all();
     }
 }
 

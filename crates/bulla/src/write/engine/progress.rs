@@ -229,11 +229,11 @@ impl Progress {
     fn tell_waiting(&self) {
         let mut state = self.state.lock();
         let mut due = Vec::new();
-        let mut at = 0;
-        while let Some(waiting) = state.waiting.get(at) {
+        // One pass: while many wait, whoever commits holds the mutex for no longer than that takes.
+        for waiting in std::mem::take(&mut state.waiting) {
             match state.outcome(waiting.from, waiting.to, state.durable) {
-                Some(outcome) => due.push((state.waiting.remove(at).tell, outcome)),
-                None => at += 1,
+                Some(outcome) => due.push((waiting.tell, outcome)),
+                None => state.waiting.push(waiting),
             }
         }
         drop(state);

@@ -3,7 +3,7 @@
 
 use super::{Raw, lines, location};
 use crate::helpers::{not_tested, own_processes};
-use bulla::control::{Client, SOCKET};
+use bulla::control::{Client, SOCKET, through_writer};
 use bulla::socket::{Connection, Listen};
 use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, default_keys};
 use bulla_testkit::alone;
@@ -212,6 +212,15 @@ fn a_client_learns_that_who_listened_was_killed_whatever_a_child_of_that_has_ope
     }
     let writer = Client::connect(default_keys(&elsewhere.path("audit"))).unwrap();
     assert!(writer.is_none(), "a child answers nobody");
+    // However many ask: none of them is let in, and there is room for few.
+    for _ in 0..40 {
+        let open = || Log::open(elsewhere.path("audit"), Options::default()).map(drop);
+        let error = through_writer(default_keys(elsewhere.path("audit")), |_| Ok(()), open).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        assert!(error.to_string().contains("forked off have its lock: end them"), "{error}");
+    }
+    let error = Connection::open_within(elsewhere.path("audit.sock"), Duration::ZERO).unwrap_err();
+    assert!(error.to_string().contains("answers nobody: end that one"), "{error}");
 }
 
 #[test]
