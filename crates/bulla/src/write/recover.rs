@@ -212,7 +212,7 @@ impl Found {
         let Found { checkpoint, tiles, bundle, survey, set_aside, report, .. } = self;
         match log.paths().is_some_and(Paths::has_lost_one) {
             // Frames that it had are not gone on with, and what was written of a tree with them is of another one.
-            true => tree_files::remove_beyond(log, checkpoint.size)?,
+            true => tree_files::cut_back(log, &tiles, &bundle)?,
             false => tree_files::remove_unfinished(log, checkpoint.size),
         }
         remove_unfinished(log)?;

@@ -2,7 +2,9 @@
 //!
 //! Invariants:
 //! - every file is written under another name, synced, renamed, and its directory synced: it is there whole, or not at all;
-//! - partial forms of a tile stay until the full one is durable and a checkpoint over it was published;
+//! - partial forms of a tile stay until the full one is durable and a checkpoint over it was published; on each path until it is durable there,
+//!   since the checkpoint of a path that takes nothing any more needs them;
+//! - files of a tree that comes to nothing go only once what remains of it lies in files of its own;
 //! - of a log on several paths, whatever no published checkpoint covers is kept, until one does: another path that takes over has
 //!   none of it.
 //!
@@ -130,32 +132,12 @@ impl TreeFiles {
 
     /// The files that a checkpoint over the tree as it is needs beside full tiles and bundles.
     pub(crate) fn edge(&self) -> Vec<(String, Vec<u8>)> {
-        let partials = self.tiles.partials().into_iter();
-        let mut edge =
-            partials.map(|(id, hashes)| (id.path(), tile::encode_tile(&hashes))).collect::<Vec<_>>();
-        let size = self.tiles.size();
-        let width = tile::partial_width(size);
-        if width > 0 {
-            let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
-            edge.push((path, self.bundle.clone()));
-        }
-        edge
+        edge_of(&self.tiles, &self.bundle)
     }
 
     /// Writes a tile or bundle durably, with the directories above it.
     fn write(&mut self, path: &str, content: &[u8]) -> Result<()> {
-        let failed = |path: &str, error| Error::io(format!("writing {}", self.path.describe(path)), error);
-        let directory = bulla_store::path::parent(path);
-        if !self.directories.contains(directory) {
-            self.path.create_directory(directory).map_err(|error| failed(directory, error))?;
-            let mut above = directory;
-            while !above.is_empty() {
-                above = bulla_store::path::parent(above);
-                self.path.sync_directory(above).map_err(|error| failed(above, error))?;
-            }
-            self.directories.insert(directory.to_owned());
-        }
-        bulla_store::replace(&*self.path, path, content).map_err(|error| failed(path, error))
+        write_in(&*self.path, &mut self.directories, path, content)
     }
 
     /// Says that a checkpoint over all that was written is published: gives full tiles and bundles to the log's other paths, and
@@ -166,20 +148,63 @@ impl TreeFiles {
             paths.spread(&covered);
         }
         self.superseded.extend(covered.into_iter().map(|(path, _)| path));
+        let stores = self.log.paths().map_or_else(|| vec![self.log.clone()], Paths::present);
         for path in self.superseded.drain(..) {
-            let directory = format!("{path}.p");
-            for item in self.log.list(&directory).unwrap_or_default() {
-                // Nothing but tiles is the log's to remove: whoever controls the storage may have put a link to
-                // another directory here.
-                let path = format!("{directory}/{}", item.name);
-                if tile::parse_path(&path).is_some() || is_unfinished(&path) {
-                    let _ = self.log.remove(&path);
-                }
+            for store in &stores {
+                remove_partials(&**store, &path, Arc::ptr_eq(store, &self.path));
             }
-            let _ = self.log.remove_directory(&directory);
-            self.directories.remove(&directory);
+            self.directories.remove(&format!("{path}.p"));
         }
     }
+}
+
+/// The files beside full tiles and bundles of a tree with these tiles, and this bundle at its edge.
+fn edge_of(tiles: &TileBuilder, bundle: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let partials = tiles.partials().into_iter();
+    let mut edge = partials.map(|(id, hashes)| (id.path(), tile::encode_tile(&hashes))).collect::<Vec<_>>();
+    let width = tile::partial_width(tiles.size());
+    if width > 0 {
+        let path = tile::entries_path(tiles.size() / u64::from(tile::FULL_WIDTH), width);
+        edge.push((path, bundle.to_vec()));
+    }
+    edge
+}
+
+/// Writes a tile or bundle durably, with the directories above it, but for those that are there for good.
+fn write_in(store: &dyn Store, directories: &mut HashSet<String>, path: &str, content: &[u8]) -> Result<()> {
+    let failed = |path: &str, error| Error::io(format!("writing {}", store.describe(path)), error);
+    let directory = bulla_store::path::parent(path);
+    if !directories.contains(directory) {
+        store.create_directory(directory).map_err(|error| failed(directory, error))?;
+        let mut above = directory;
+        while !above.is_empty() {
+            above = bulla_store::path::parent(above);
+            store.sync_directory(above).map_err(|error| failed(above, error))?;
+        }
+        directories.insert(directory.to_owned());
+    }
+    bulla_store::replace(store, path, content).map_err(|error| failed(path, error))
+}
+
+/// Removes the partial forms of a tile or bundle on one path, where the full one is there for good, as it is where it was just `written`: the checkpoint of
+/// a path that was not given it needs them.
+fn remove_partials(store: &dyn Store, full: &str, written: bool) {
+    let directory = format!("{full}.p");
+    let Ok(items) = store.list(&directory) else { return };
+    let is_durable =
+        || store.open(full).is_ok() && store.sync_directory(bulla_store::path::parent(full)).is_ok();
+    if !written && !is_durable() {
+        return;
+    }
+    for item in items {
+        // Nothing but tiles is the log's to remove: whoever controls the storage may have put a link to
+        // another directory here.
+        let path = format!("{directory}/{}", item.name);
+        if tile::parse_path(&path).is_some() || is_unfinished(&path) {
+            let _ = store.remove(&path);
+        }
+    }
+    let _ = store.remove_directory(&directory);
 }
 
 /// The path that takes what is written to a log, by itself, and its turn.
@@ -216,6 +241,21 @@ pub(crate) fn remove_unfinished(log: &dyn Store, size: u64) {
     }
 }
 
+/// Removes what is there of tiles and bundles that a tree with these tiles, and this bundle at its edge, has not got: they are of one that came to nothing.
+/// A full one may be all that is left of the partial ones that remain, so these are written first.
+///
+/// # Errors
+/// `Unavailable` where one cannot be written, and as [`remove_beyond`].
+pub(crate) fn cut_back(log: &dyn Store, tiles: &TileBuilder, bundle: &[u8]) -> Result<()> {
+    let mut directories = HashSet::new();
+    for (path, content) in edge_of(tiles, bundle) {
+        if stored_tree::read(log, &path)?.as_ref() != Some(&content) {
+            write_in(log, &mut directories, &path, &content)?;
+        }
+    }
+    remove_beyond(log, tiles.size())
+}
+
 /// Removes what is there of tiles and bundles that a tree of `size` leaves has not got: they are of one that came to nothing.
 ///
 /// # Errors
@@ -228,17 +268,16 @@ pub(crate) fn remove_beyond(log: &dyn Store, size: u64) -> Result<()> {
     Ok(())
 }
 
-/// The partial tiles and the bundle at a tree's right edge, from the log's files, checked against `checkpoint`.
+/// The partial tiles and the bundle at a tree's right edge, from the log's files, checked against `checkpoint`. Where a partial form is gone, since
+/// the full one lies there, it is the beginning of that.
 ///
 /// # Errors
 /// `Tampered` where a file is missing or does not hash to the checkpoint's root, `Unavailable` where one cannot be read.
 pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(TileBuilder, Vec<u8>)> {
     let size = checkpoint.size;
-    let read = |path: String| -> Result<Vec<u8>> {
-        let name = log.describe(&path);
-        let missing =
-            || Error::tampered(format!("{name} is missing, or no file of the tree; run `bulla verify`"));
-        stored_tree::read(log, &path)?.ok_or_else(missing)
+    let missing = |path: &str| {
+        let name = log.describe(path);
+        Error::tampered(format!("{name} is missing, or no file of the tree; run `bulla verify`"))
     };
     let damaged =
         |what: &str| Error::tampered(format!("{what} does not belong to the checkpoint; run `bulla verify`"));
@@ -253,7 +292,7 @@ pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(Til
             0 => Vec::new(),
             _ => {
                 let id = TileId { level, index: at_level / u64::from(tile::FULL_WIDTH), width };
-                tile::parse_tile(&read(id.path())?, width).map_err(|_| damaged(&log.describe(&id.path())))?
+                stored_tree::read_tile(log, id)?.ok_or_else(|| missing(&id.path()))?
             }
         });
         if level == 7 {
@@ -268,10 +307,14 @@ pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(Til
     if width == 0 {
         return Ok((tiles, Vec::new()));
     }
-    let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
-    let bundle = read(path.clone())?;
-    let entries = tile::parse_bundle(&bundle, width).map_err(|_| damaged(&log.describe(&path)))?;
-    let leaves = entries.into_iter().map(tree::leaf_hash).collect::<Vec<_>>();
+    let index = size / u64::from(tile::FULL_WIDTH);
+    let path = tile::entries_path(index, width);
+    let entries = stored_tree::read_bundle(log, index, width)?.ok_or_else(|| missing(&path))?;
+    let mut bundle = Vec::new();
+    for entry in &entries {
+        tile::push_bundle_entry(&mut bundle, entry);
+    }
+    let leaves = entries.iter().map(|entry| tree::leaf_hash(entry)).collect::<Vec<_>>();
     if tiles.level(0) != leaves {
         return Err(damaged(&log.describe(&path)));
     }

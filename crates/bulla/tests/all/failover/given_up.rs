@@ -132,3 +132,68 @@ fn what_is_told_of_a_part_is_what_the_first_attempt_knew() {
     }
     assert!(interrupted > 3, "{interrupted}");
 }
+
+/// A log that took four entries on its own directory, and then so many frames on its backup path that it has `frames` at least; that path is lost, and the
+/// seal state. The own directory fails in this way meanwhile, or works again where there is none.
+fn without_end(frames: u64, erasure: bool, fault: Option<Fault>) -> World {
+    let world = World::with_erasure(&["/backup"], erasure);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", fault.unwrap_or(Fault::NoSpace));
+    world.append_stepped(&log, 4..5);
+    if fault.is_none() {
+        world.machine.heal();
+    }
+    for number in (5..).take_while(|_| bulla::info_of(world.log()).unwrap().tree_size < frames) {
+        world.append_stepped(&log, number..number + 1);
+    }
+    log.close().unwrap();
+    world.machine.heal();
+    world.destroy("backup");
+    world.configure(&[]).unwrap();
+    assert!(world.machine.remove_file(STATE));
+    world
+}
+
+/// The partial tiles that the older checkpoint needs are gone from its path, or may go with what is of the tree that is given up.
+#[test]
+fn a_part_that_filled_tiles_is_given_up() {
+    let ends = [(255, false), (256, false), (257, false), (300, true), (512, false), (520, false)];
+    for (frames, erasure) in ends {
+        for fault in [None, Some(Fault::NoSpace)] {
+            let what = format!("{frames}, {fault:?}, {erasure}");
+            let world = without_end(frames, erasure, fault);
+            world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(world.truncated().len(), 1, "{what}");
+            for number in [100, 101] {
+                let log = world.open();
+                world.append(&log, number..number + 1);
+                log.close().unwrap();
+            }
+            match erasure {
+                true => world.read_with_keys().unwrap(),
+                false => assert_eq!(world.numbers(), [0, 1, 2, 3, 100, 101].into(), "{what}"),
+            }
+            let report = world.verify();
+            assert!(report.ok, "{what}: {:#?}", report.findings);
+        }
+    }
+}
+
+#[test]
+fn a_part_that_filled_tiles_is_given_up_wherever_that_stops() {
+    let made = without_end(300, false, None);
+    for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+        let world = made.killed();
+        world.machine.stop_at(world.machine.operations() + operation);
+        let done = world.give_up();
+        for world in [world.killed(), world.after_power_cut(operation)] {
+            world.give_up().unwrap_or_else(|error| panic!("{operation}, {done:?}: {error}"));
+            assert_eq!(world.numbers(), (0..4).collect(), "{operation}");
+        }
+        if done.is_ok() {
+            assert!(operation > 10);
+            break;
+        }
+    }
+}
