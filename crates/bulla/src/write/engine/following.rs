@@ -30,8 +30,9 @@ impl Engine {
         let (follows, noted) = (vault.follows()?, vault.unfollowed()?);
         let snapshot = Snapshot::of(self.log.clone())?;
         let Checkpoint { size, root, .. } = snapshot.checkpoint;
-        // What it followed of more than is signed may not be of this log, unless recovery has compared it with all that there is.
-        let is_own = follows.size <= size || vaults == Vaults::Newest;
+        // What it followed of more than is signed may not be of this log, unless recovery has compared it with all that there is: that refuses all but
+        // one with which a part is given up.
+        let is_own = follows.size <= size || vaults != Vaults::NewerThanLog;
         let from = if is_own { follows.size.min(size) } else { 0 };
         let from = noted.map_or(from, |noted| noted.min(from));
         let (mut lost, mut truncated) = (None, None);

@@ -1,9 +1,11 @@
 //! What is missing while a path that was left is not mounted is missing: it is no lost path, which alone explains that frames are gone.
 
 use super::world::World;
-use bulla::{ErrorKind, FindingKind, Step, Verify};
+use bulla::{Entry, ErrorKind, FindingKind, Step, Verify};
 use bulla_testkit::fault::Fault;
 use std::sync::{Arc, Mutex};
+
+const STATE: &str = "audit.keys/seal.state";
 
 /// Has the log go from one path to the next, and closes it: what it writes on each is signed.
 fn through(world: &World, path: &str, numbers: std::ops::Range<u64>) {
@@ -55,28 +57,43 @@ fn an_older_vault_passes_over_no_event_that_lies_on_a_path_that_is_not_mounted()
     world.read_with_keys().unwrap();
 }
 
-/// It has followed all, and more than is signed.
+/// It has followed all, and more than is signed: whether the log is opened, or a key directory taken up of which the seal state is older.
 #[test]
 fn a_vault_that_a_crash_left_ahead_of_a_log_that_has_lost_events_passed_over_none() {
-    let world = World::with_erasure(&["/backup"], true);
-    let log = world.open_stepped().unwrap();
-    world.append_stepped(&log, 0..4);
-    log.close().unwrap();
-    through(&world, "audit", 4..8);
-    through(&world, "backup", 8..12);
-    world.destroy("backup");
-    world.configure(&[]).unwrap();
-    let log = world.open_stepped().unwrap();
-    world.commit_stepped(&log, 12).unwrap();
-    world.machine.fail_below("audit.keys/seal.state.tmp", Fault::WriteFails);
-    log.step(Step::Checkpoint).unwrap_err();
-    let mut world = world.killed();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let all = told.clone();
-    world.tell_of_paths(move |what| all.lock().unwrap().push(what.to_owned()));
-    world.open().close().unwrap();
-    let told = told.lock().unwrap();
-    assert!(!told.iter().any(|what| what.contains("nothing is read under its keys")), "{told:?}");
+    for takes_up in [false, true] {
+        let world = World::with_erasure(&["/backup"], true);
+        let log = world.open_stepped().unwrap();
+        // A vault without anybody's key brings nobody back.
+        log.producer().unwrap().append(&Entry::new("read", "4711").subject("ada")).unwrap();
+        world.append_stepped(&log, 0..4);
+        log.close().unwrap();
+        through(&world, "audit", 4..8);
+        through(&world, "backup", 8..12);
+        world.destroy("backup");
+        world.configure(&[]).unwrap();
+        let older = world.machine.read(STATE).unwrap();
+        let log = world.open_stepped().unwrap();
+        world.commit_stepped(&log, 12).unwrap();
+        world.machine.fail_below("audit.keys/seal.state.tmp", Fault::WriteFails);
+        log.step(Step::Checkpoint).unwrap_err();
+        let mut world = world.killed();
+        let (followed, signed) = world.followed_and_signed();
+        assert!(followed > signed, "{followed}, {signed}");
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let all = told.clone();
+        world.tell_of_paths(move |what| all.lock().unwrap().push(what.to_owned()));
+        if takes_up {
+            world.machine.overwrite(STATE, &older);
+            assert!(world.take_up().unwrap().outlook.needed);
+        } else {
+            world.open().close().unwrap();
+        }
+        let told = told.lock().unwrap().clone();
+        assert!(!told.iter().any(|what| what.contains("nothing is read under its keys")), "{told:?}");
+        // What lay on that path is gone, and it is that for which the log is refused.
+        let error = world.read_with_keys().unwrap_err().to_string();
+        assert!(error.contains("frames-missing"), "{error}");
+    }
 }
 
 /// Neither while another path is missing, nor where one is lost.

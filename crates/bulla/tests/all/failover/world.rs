@@ -6,8 +6,8 @@ use bulla::environment::{Clock, Environment};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
 use bulla::{
-    Configure, Entry, Export, Init, Log, Options, Query, Reader, Report, Restore, Restored, Step, Verify,
-    join_paths,
+    Configure, Entry, Export, Init, Log, LogId, Options, Query, Reader, Report, Restore, Restored, Step,
+    Verify, join_paths,
 };
 use bulla_proof::commitment::Commitment;
 use bulla_testkit::fault::{Fault, Faults};
@@ -349,9 +349,8 @@ impl World {
 
     /// Reads all entries with the keys of the vault.
     pub(super) fn read_with_keys(&self) -> bulla::Result<()> {
-        let (log, place) = (self.log(), self.vault.as_ref().unwrap().path());
-        let id = bulla::info_of(log.clone()).unwrap().id;
-        let vault = Vault::open(place, id, Access::Read, &Settings::default()).unwrap();
+        let log = self.log();
+        let vault = self.read_vault(bulla::info_of(log.clone()).unwrap().id);
         let reader = Reader::open_store(log)?.identity(Arc::new(OpenWrap)).group_keys(Arc::new(vault));
         reader.for_each(&Query::new(), |_, _| Ok(())).map(drop)
     }
@@ -410,9 +409,29 @@ impl World {
     /// Goes on with the log as it is, with a seal state that is made anew where it is missing.
     pub(super) fn give_up(&self) -> bulla::Result<Restored> {
         let seal_key = String::from_utf8(self.machine.read("audit.keys/seal.key").unwrap()).unwrap();
+        self.restored(|restore| restore.seal_key(Zeroizing::new(seal_key)).older_log())
+    }
+
+    /// Takes the key directory up as it is.
+    pub(super) fn take_up(&self) -> bulla::Result<Restored> {
+        self.restored(|restore| restore)
+    }
+
+    fn restored(&self, how: impl FnOnce(Restore) -> Restore) -> bulla::Result<Restored> {
         let restore = Restore::new(self.own, Arc::new(OpenWrap)).environment(self.environment.clone());
-        let restore = restore.seal_key(Zeroizing::new(seal_key)).older_log();
-        restore.run_in(Arc::new(self.machine.store(self.own)), self.keys())
+        how(restore).run_in(Arc::new(self.machine.store(self.own)), self.keys())
+    }
+
+    /// The vault, which nobody writes to.
+    fn read_vault(&self, log: LogId) -> Vault {
+        let place = self.vault.as_ref().unwrap().path();
+        Vault::open(place, log, Access::Read, &Settings::default()).unwrap()
+    }
+
+    /// How many frames the vault has followed, and how many the newest checkpoint covers.
+    pub(super) fn followed_and_signed(&self) -> (u64, u64) {
+        let info = bulla::info_of(self.log()).unwrap();
+        (self.read_vault(info.id).follows().unwrap().size, info.tree_size)
     }
 
     /// The id of a path, which the first one has from the log.
