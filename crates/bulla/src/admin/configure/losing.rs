@@ -30,7 +30,7 @@ pub(super) struct Named<'a> {
 /// `Refused` where one holds segments: of the log, or of another history of it.
 pub(super) fn let_go<'a>(
     (before, after): (&'a [PathBuf], &[PathBuf]),
-    (log, history): (&dyn Store, &History),
+    (log, history): (&dyn Store, &History<'_>),
     of: LogId,
     environment: &Environment,
 ) -> Result<Vec<(PathId, &'a Path)>> {

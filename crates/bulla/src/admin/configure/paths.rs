@@ -86,7 +86,7 @@ pub(super) fn make(
 ) -> Result<Vec<PathChange>> {
     let (log, keys) = (&**own_directory, &**keys);
     let remembered = known::load(keys)?;
-    let history = History::of((own_directory, keys), &[before, after], &remembered, (config.id, environment));
+    let history = History::of((own_directory, keys), &[before, after], &remembered, (config, environment));
     let let_go = losing::let_go((before, after), (log, &history), config.id, environment)?;
     // One that was written to, and has nothing any more, is lost with what lay there.
     let was_used = |id: PathId| {

@@ -7,7 +7,7 @@
 //! nobody who reads beside a writer is told so: the seal state is written before a checkpoint over as many frames is, and files of the tree that are
 //! replaced meanwhile say nothing.
 
-use super::configuration;
+use crate::format::config::signed::OwnKeys;
 use crate::scan::checkpoint::read_note;
 use crate::scan::stored_tree;
 use bulla_proof::tree::TreeHead;
@@ -57,9 +57,8 @@ pub(crate) fn refuse_to_write(another_history: &str) -> Error {
     ))
 }
 
-/// What the checkpoint of a directory says, where it is signed by the log's key.
-pub(crate) fn head_of(log: &dyn Store) -> Option<TreeHead> {
-    let ((config, _), note) = (configuration(log)?, read_note(log).ok()??);
-    let checkpoint = config.own_keys().open(&note).ok()?;
+/// What the checkpoint of a directory says, where it is signed by the log's key. What lies beside it does not say which key that is.
+pub(crate) fn head_of(store: &dyn Store, own_keys: &OwnKeys<'_>) -> Option<TreeHead> {
+    let checkpoint = own_keys.open(&read_note(store).ok()??).ok()?;
     Some(TreeHead { size: checkpoint.size, root: checkpoint.root })
 }

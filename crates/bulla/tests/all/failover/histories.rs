@@ -191,6 +191,36 @@ fn a_part_that_was_given_up_is_not_named_again_without_files_of_its_tree() {
     }
 }
 
+/// It is the log's own key that tells what its checkpoint says, whichever configuration lies beside that; and without a checkpoint of that key nobody is
+/// answered once it is a path, so it is not made one.
+#[test]
+fn a_part_that_was_given_up_is_not_named_again_without_its_configuration_or_checkpoint() {
+    let other = World::handed_on(&["/backup"]).files_below("backup");
+    for (lost, more) in [(20, 4), (1, 20)] {
+        let (world, found, _, _) = given_up(lost, more);
+        for (name, told) in [
+            ("bulla.toml", "/backup holds another history of the log than"),
+            ("checkpoint", "nothing that is there tells whether /backup holds another history"),
+        ] {
+            for with in [None, Some(other[name].clone()), Some(b"none".to_vec())] {
+                let mut files = found.clone();
+                files.remove(name).unwrap();
+                files.extend(with.clone().map(|with| (name.to_owned(), with)));
+                world.put_back("backup", &files);
+                let error = world.configure(&["/backup"]).expect_err(name);
+                assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+                for told in [told, "keep that directory aside"] {
+                    assert!(error.to_string().contains(told), "{lost}, {name}, {with:?}: {error}");
+                }
+            }
+        }
+        // The log is as it was.
+        world.destroy("backup");
+        grow(&world, 200..202);
+        world.configure(&["/backup"]).unwrap();
+    }
+}
+
 /// Neither a path that lags behind nor one on which nothing was written is refused for want of a tree of its own.
 #[test]
 fn a_path_that_lags_behind_is_named_again_without_its_tree() {
