@@ -4,10 +4,12 @@ use crate::erase::signed_with::CountingKey;
 use crate::erase::told_holds::ToldHolds;
 use crate::format::event::Event;
 use crate::read::reader::Reader;
+use crate::read::reading::Reading;
 use crate::scan::events::{Told, body_of, epoch_body, erasure_keys};
 use crate::scan::full::held;
 use crate::scan::full::orders::Orders;
 use crate::scan::manifest::Frames;
+use crate::scan::snapshot::unless_gone;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
@@ -48,8 +50,16 @@ impl Reader {
     /// `Tampered` where the checkpoint is not the log's, or an event or epoch is damaged, or missing without being lost, after everything that comes
     /// before that; also, after all of them, where an erasure key that was given is none that the log has or had, or the log's is
     /// not trusted ([`Reader::erasure_key`]); `Unavailable` where a file cannot be read; and whatever `each` returns.
-    pub fn events(&self, mut each: impl FnMut(LoggedEvent) -> Result<()>) -> Result<()> {
+    pub fn events(&self, each: impl FnMut(LoggedEvent) -> Result<()>) -> Result<()> {
         let reading = self.reading()?;
+        unless_gone(&*self.given.store, self.events_in(&reading, each))
+    }
+
+    fn events_in(
+        &self,
+        reading: &Reading<'_>,
+        mut each: impl FnMut(LoggedEvent) -> Result<()>,
+    ) -> Result<()> {
         let keys = erasure_keys(&reading.manifest, &self.given.erasure_keys)?;
         let mut frames = Frames::new(&reading.manifest)?;
         let (mut current, mut orders, mut holds) = (None, Orders::default(), ToldHolds::default());

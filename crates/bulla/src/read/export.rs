@@ -15,7 +15,7 @@ use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::paths::not_there;
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
-use crate::scan::snapshot::{self, Snapshot};
+use crate::scan::snapshot::{self, Snapshot, unless_gone};
 use crate::scan::unread_events::UnreadEvents;
 use crate::scan::unsigned;
 use bulla_store::{Error, ErrorKind, Result};
@@ -171,8 +171,8 @@ impl Export {
         let store = self.given.store.clone();
         let mut exported = match (self.salvage, self.query.is_narrow()) {
             (true, _) => self.run_salvage(render, write),
-            (false, true) => self.read_some(render, write),
-            (false, false) => self.read_all(render, write),
+            (false, true) => unless_gone(&*store, self.read_some(render, write)),
+            (false, false) => unless_gone(&*store, self.read_all(render, write)),
         }?;
         exported.missing_paths = store.paths().map_or_else(Vec::new, Paths::missing);
         Ok(exported)

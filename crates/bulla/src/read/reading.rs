@@ -22,7 +22,7 @@ use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::redaction::RedactedEntries;
-use crate::scan::snapshot::Snapshot;
+use crate::scan::snapshot::{Snapshot, unless_gone};
 use crate::scan::unsigned::not_looked_at;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::group::GroupKeys;
@@ -160,7 +160,8 @@ impl<'a> Reading<'a> {
     /// A reading of what the checkpoint of `snapshot`, which is believed, covers.
     pub(crate) fn new(given: &'a Given, keys: &'a Keyring, held: u64, snapshot: Snapshot) -> Result<Self> {
         let meter = Metered::new(snapshot.store.clone());
-        let manifest = Manifest::load(Snapshot { store: Arc::new(meter.clone()), ..snapshot })?;
+        let manifest = Manifest::load(Snapshot { store: Arc::new(meter.clone()), ..snapshot });
+        let manifest = unless_gone(&*given.store, manifest)?;
         Ok(Reading { given, keys, held, manifest, meter })
     }
 
@@ -230,6 +231,16 @@ impl<'a> Reading<'a> {
 
     /// As [`crate::Reader::read`].
     pub(crate) fn read<P: Send>(
+        &self,
+        query: &Query,
+        delivery: Delivery,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        write: impl FnMut(P) -> Result<()>,
+    ) -> Result<ReadReport> {
+        unless_gone(&*self.given.store, self.read_there(query, delivery, render, write))
+    }
+
+    fn read_there<P: Send>(
         &self,
         query: &Query,
         delivery: Delivery,

@@ -113,14 +113,7 @@ impl Snapshot {
     /// is missing that may hold more of it.
     pub(crate) fn trusted(store: Arc<dyn Store>, config: LogConfig, trust: &Trust) -> Result<Self> {
         for _ in 0..ATTEMPTS {
-            let snapshot = Self::in_part(store.clone(), config.clone(), trust);
-            let misses_path =
-                || store.paths().is_some_and(|paths| paths.missing().iter().any(|path| !path.left));
-            if snapshot.as_ref().is_err_and(|error| error.kind() == ErrorKind::Tampered) && misses_path() {
-                // What is wrong with the rest may be so because of that.
-                require_readable(&*store)?;
-            }
-            let snapshot = snapshot?;
+            let snapshot = unless_gone(&*store, Self::in_part(store.clone(), config.clone(), trust))?;
             let Some(judged) = require_readable(&*store)? else { return Ok(snapshot) };
             if snapshot.note == judged {
                 return Ok(snapshot);
@@ -128,7 +121,9 @@ impl Snapshot {
             // A writer has signed more meanwhile, or somebody has put another one there for a moment.
             let snapshot = Self::in_part(store.clone(), config.clone(), trust)?;
             let signed = TreeHead { size: snapshot.checkpoint.size, root: snapshot.checkpoint.root };
-            if snapshot.require_goes_on(&judged, |judged| root_over(&*snapshot.store, signed, judged.size))? {
+            let goes_on =
+                snapshot.require_goes_on(&judged, |judged| root_over(&*snapshot.store, signed, judged.size));
+            if unless_gone(&*store, goes_on)? {
                 return Ok(snapshot);
             }
         }
@@ -289,6 +284,22 @@ fn look_again(store: &dyn Store) {
     if let Some(paths) = store.paths() {
         paths.look_again();
     }
+}
+
+/// What came of reading a log, unless something is wrong with it, or cannot be read, and a path of it that may hold what no other has is not there by now:
+/// that may be why.
+///
+/// # Errors
+/// `Unavailable`, naming the path; else as what was read.
+pub(crate) fn unless_gone<T>(store: &dyn Store, read: Result<T>) -> Result<T> {
+    if read.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::Tampered | ErrorKind::Unavailable))
+    {
+        look_again(store);
+        if store.paths().is_some_and(|paths| paths.missing().iter().any(|path| !path.left)) {
+            require_readable(store)?;
+        }
+    }
+    read
 }
 
 /// Refuses to answer from a part of a log on several paths: see [`Paths::require_readable`].

@@ -1,8 +1,9 @@
 //! Paths that cannot be looked at: that is no word of what the log is, neither that something is missing nor that it contradicts.
 
 use super::world::World;
+use crate::crash::world::OpenWrap;
 use bulla::store::{Item, Lock, Store, StoreFile};
-use bulla::{ErrorKind, Verify};
+use bulla::{ErrorKind, Query, Reader, Verify};
 use bulla_testkit::fault::{Fault, FaultStore};
 use std::io;
 use std::ops::Range;
@@ -14,6 +15,17 @@ use std::sync::{Arc, Mutex};
 struct Broken {
     name: Arc<Mutex<Option<&'static str>>>,
     lists: Arc<Mutex<Lists>>,
+    /// How often something is opened or listed before nothing is there any more.
+    going: Arc<Mutex<Option<usize>>>,
+}
+
+impl Broken {
+    fn is_gone(&self) -> bool {
+        let mut going = self.going.lock().unwrap();
+        let is_gone = *going == Some(0);
+        *going = going.map(|left| left.saturating_sub(1));
+        is_gone
+    }
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +51,7 @@ impl Store for Unreadable {
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
         match *self.broken.name.lock().unwrap() {
             Some(broken) if path.starts_with(broken) => Err(io::Error::from_raw_os_error(5)),
+            _ if self.broken.is_gone() => Err(io::ErrorKind::NotFound.into()),
             _ => self.store.open(path),
         }
     }
@@ -62,6 +75,9 @@ impl Store for Unreadable {
             if lists.fail.contains(&(lists.count - 1)) {
                 return Err(io::Error::from_raw_os_error(5));
             }
+        }
+        if self.broken.is_gone() {
+            return Err(io::ErrorKind::NotFound.into());
         }
         self.store.list(directory)
     }
@@ -261,5 +277,35 @@ fn a_path_that_failed_before_it_was_listed_is_not_left_out_of_a_log_that_is_open
         world.append_stepped(&log, 5..8);
         log.close().unwrap();
         world.check(8);
+    }
+}
+
+/// Whenever it goes in a reading: nothing is wrong with the log for that.
+#[test]
+fn a_path_that_goes_while_it_is_read_is_missing() {
+    type Read = fn(&World) -> bulla::Result<()>;
+    let one: Read = |world| {
+        let query = Query { first_entry: Some(305), last_entry: Some(305), ..Query::new() };
+        let reader = Reader::open_store(world.log())?.identity(Arc::new(OpenWrap));
+        reader.for_each(&query, |_, _| Ok(())).map(drop)
+    };
+    let (world, broken) = moved();
+    for (what, read) in [("all", World::exported as Read), ("one", one), ("events", World::events)] {
+        let mut missed = 0;
+        for times in 0.. {
+            *broken.going.lock().unwrap() = Some(times);
+            let done = read(&world);
+            let left = broken.going.lock().unwrap().take();
+            if let Err(error) = &done {
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{what}, {times}: {error}");
+                assert!(error.to_string().contains("backup"), "{what}, {times}: {error}");
+                missed += 1;
+            }
+            if left != Some(0) {
+                done.unwrap();
+                break;
+            }
+        }
+        assert!(missed > 3, "{what}");
     }
 }
