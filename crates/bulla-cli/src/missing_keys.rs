@@ -22,6 +22,8 @@ pub(crate) enum WithoutKeys {
     Lost,
     /// The vault followed more of the log than is there, which may tell of erasures.
     LogIsOlder,
+    /// The log's seal state covers so many frames, and the newest checkpoint fewer: what lies between may tell of erasures.
+    Unpublished(u64),
     /// These events of a damaged log cannot be read, which may tell of erasures.
     Untold(UnreadEvents),
 }
@@ -33,6 +35,10 @@ impl WithoutKeys {
     }
 }
 
+const UNPUBLISHED: &str = "and the newest checkpoint that is there fewer: what lies between may tell it. Open the log for writing, which publishes \
+                           what is there, or bring the newest copy of the log, and not an older vault, which may have the keys of whoever was erased \
+                           since";
+
 const UNTOLD: &str = "Restore what is damaged or missing, from a mirror or a copy of its segment, and not the vault: one \
                       from before an erasure has the keys that were destroyed; who was erased, certificates tell";
 
@@ -42,6 +48,10 @@ pub(crate) fn tell(withheld: RedactedEntries, what: &str, undecided: u64, why: W
     let lost = match why {
         WithoutKeys::Lost => LOST.to_owned(),
         WithoutKeys::LogIsOlder => LOG_OLDER.to_owned(),
+        WithoutKeys::Unpublished(sealed) => format!(
+            "whether they were erased cannot be told: the log's seal state covers {}, {UNPUBLISHED}",
+            counted(sealed, "frame")
+        ),
         WithoutKeys::Untold(unread) => format!("whether they were erased cannot be told: {unread}. {UNTOLD}"),
     };
     let lost = lost.as_str();

@@ -109,6 +109,13 @@ pub trait Paths: Debug {
     /// a path is lost, or missing without having been left, or it is not known which paths there are.
     fn out_of_reach(&self) -> Result<Option<Range<u64>>>;
 
+    /// How many frames were signed, as the key directory's seal state says, where these are more than the `covered` ones that were read, and the newest
+    /// checkpoint that is there covers fewer and goes on to: a writer that is at work is waited for. `None` where nothing says so.
+    ///
+    /// # Errors
+    /// Where that cannot be told.
+    fn unpublished(&self, covered: u64) -> Result<Option<u64>>;
+
     /// How many frames the log's vault has followed, at least, as the key directory's seal state says; 0 where nothing says so.
     fn vault_follows(&self) -> u64;
 

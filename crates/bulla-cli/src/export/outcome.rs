@@ -17,9 +17,10 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
     for unopened in &exported.unopened {
         note!("{}", no_key(unopened));
     }
-    let why = match exported.unread_events {
-        Some(unread) => WithoutKeys::Untold(unread),
-        None => WithoutKeys::of(exported.log_is_older),
+    let why = match (exported.unread_events, exported.unpublished) {
+        (_, Some(sealed)) => WithoutKeys::Unpublished(sealed),
+        (Some(unread), None) => WithoutKeys::Untold(unread),
+        (None, None) => WithoutKeys::of(exported.log_is_older),
     };
     let whole = missing_keys::tell(exported.withheld, WITHOUT, exported.undecided, why);
     let damaged = exported.left_out > 0
@@ -27,7 +28,7 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
     if let Some(query) = salvaged {
         note!("left out: {}", left_out(exported, damaged, query));
     }
-    match (damaged, unopened(exported)) {
+    match (damaged || exported.left_out_unknown, unopened(exported)) {
         (true, _) => Exit::Violation,
         _ if whole != Exit::Done => whole,
         (false, 0) => Exit::Done,
@@ -121,12 +122,23 @@ fn left_out(exported: &Exported, damaged: bool, query: &Query) -> String {
     let mut left_out = left_out.collect::<Vec<_>>();
     if exported.left_out_unknown {
         let how_many = if left_out.is_empty() { "how many entries" } else { "and how many more" };
-        left_out.push(format!("{how_many} is not known: frames are missing whose entries nobody can count"));
+        let why = match exported.unpublished {
+            None => "frames are missing whose entries nobody can count",
+            Some(_) => "what lies behind the newest checkpoint was not read",
+        };
+        left_out.push(format!("{how_many} is not known: {why}"));
     }
     let left_out = left_out.join("; ");
+    let found = match exported.unpublished {
+        None => "no damage was found, seals were not looked at".to_owned(),
+        Some(sealed) => format!(
+            "the log's seal state covers {}, and the newest checkpoint that is there fewer",
+            counted(sealed, "frame")
+        ),
+    };
     match (damaged, left_out.is_empty()) {
-        (false, true) => "nothing; no damage was found, seals were not looked at".to_owned(),
-        (false, false) => format!("{left_out}; no damage was found, seals were not looked at"),
+        (false, true) => format!("nothing; {found}"),
+        (false, false) => format!("{left_out}; {found}"),
         (true, true) => format!("no entry; but the log is damaged, as said above{doubt}"),
         (true, false) if exported.left_out == 0 => {
             format!("{left_out}; and the log is damaged, as said above{doubt}")

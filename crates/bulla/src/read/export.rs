@@ -58,14 +58,18 @@ pub struct Exported {
     /// many they were: see [`Exported::left_out_unknown`].
     pub left_out: u64,
     /// Whether a salvage left out more than that, as far as anybody can tell: frames are missing of which nothing that is there tells how
-    /// many entries that were asked for they had, such as those behind the end of what is there.
+    /// many entries that were asked for they had, such as those behind the end of what is there; or some are not read
+    /// ([`Exported::unpublished`]).
     pub left_out_unknown: bool,
     /// Entries that a salvage left out for lack of a key, counted alike: they are there, for somebody else to read.
     pub unopened: Vec<Unopened>,
-    /// Of a salvage the frames that are events, or may be, and cannot be read. Where there are any it cannot be told who else was
+    /// Of a salvage the frames that are events, or may be, and cannot be read, or are not ([`Exported::unpublished`]). Where there are any it cannot be told who else was
     /// erased: nobody's personal fields are written with keys that do not follow the log beyond them, and of no key that is missing it
     /// is said that it is lost.
     pub unread_events: Option<UnreadEvents>,
+    /// Of a salvage how many frames the log's seal state says were signed, where the newest checkpoint covers fewer, though what lies between is there: it is
+    /// not read, and may tell of erasures.
+    pub unpublished: Option<u64>,
     /// What verification found. Of a salvage without what is in `unopened`: a key that is missing is no damage.
     pub findings: Vec<Finding>,
     /// Whether a signature vouches for what was written. Of a salvage it may not: then any of it may be forged.
@@ -267,6 +271,7 @@ impl Exported {
             left_out_unknown: false,
             unopened: Vec::new(),
             unread_events: None,
+            unpublished: None,
             findings,
             signed: true,
             missing_paths: Vec::new(),

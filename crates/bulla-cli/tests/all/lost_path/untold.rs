@@ -1,7 +1,7 @@
 //! Where the key directory does not tell which paths a log has, or how far it had come on one that is lost, nobody is answered from what
 //! is there as if it were the log; and an older copy of a path is not taken for the path.
 
-use super::{append, in_use_is_lost, moves_on, on_three_paths, paths};
+use super::{Office, append, in_use_is_lost, keep_vault, moves_on, on_three_paths, paths, put_vault_back};
 use crate::support::{Place, copy, exit};
 use bulla::{Log, Options};
 use std::fs;
@@ -151,4 +151,40 @@ fn an_older_copy_of_a_path_is_not_taken_for_the_path() {
     fs::rename(place.path("gone"), place.path("second")).unwrap();
     assert_eq!(place.run("export", &[]).exits(exit::DONE).out, all);
     place.append(&[], b"").exits(exit::DONE);
+}
+
+/// Whatever is as old as that: what lies behind the checkpoint may tell of an erasure, whose key an older vault has.
+#[test]
+fn a_salvage_under_an_older_checkpoint_asks_for_no_older_vault_and_finds_no_log_whole() {
+    let place = Place::new();
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    ["ada", "cleo"].into_iter().for_each(|subject| append(&log, subject));
+    log.close().unwrap();
+    keep_vault(&place, "older");
+    let checkpoint = place.audit().join("checkpoint");
+    let older = fs::read(&checkpoint).unwrap();
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    log.erase(&Office::of(&place).erase("cleo")).unwrap();
+    append(&log, "dora");
+    log.close().unwrap();
+    let newest = fs::read(&checkpoint).unwrap();
+    keep_vault(&place, "newest");
+    for (vault, bytes, is_whole) in
+        [("newest", &newest, true), ("newest", &older, false), ("older", &older, false)]
+    {
+        put_vault_back(&place, vault);
+        fs::write(&checkpoint, bytes).unwrap();
+        let code = if is_whole { exit::DONE } else { exit::VIOLATION };
+        let ran = place.run("export", &["--salvage"]).exits(code);
+        assert_eq!(ran.err.contains("no damage was found"), is_whole, "{vault}: {ran:?}");
+        assert_eq!(!ran.err.contains("the log's seal state covers"), is_whole, "{vault}: {ran:?}");
+        assert!(!ran.err.contains("Restore the vault"), "{vault}: {ran:?}");
+        assert!(!ran.out.contains("cleo") && !ran.out.contains("key-lost"), "{vault}: {ran:?}");
+        assert_eq!(!ran.out.contains("cannot-tell"), is_whole, "{vault}: {ran:?}");
+        assert_eq!(ran.out.contains("ada"), vault == "newest", "{vault}: {ran:?}");
+    }
+    // Of what comes before that checkpoint nothing is left out.
+    put_vault_back(&place, "newest");
+    let ran = place.run("export", &["--salvage", "--entry", "0"]).exits(exit::DONE);
+    assert!(ran.out.contains("ada") && ran.err.contains("the log's seal state covers"), "{ran:?}");
 }

@@ -20,6 +20,7 @@ use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::redaction::RedactedEntries;
+use crate::scan::unread_events::UnreadEvents;
 use bulla_crypto::group::GroupKeys;
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -44,6 +45,7 @@ impl Export {
             left_out_unknown: false,
             unopened: Vec::new(),
             unread_events: None,
+            unpublished: None,
             findings: report.findings,
             signed,
             missing_paths: Vec::new(),
@@ -74,7 +76,13 @@ impl Export {
         }
         let mut erased = examined.erased.clone();
         let mut erasures = Erasures::of_ruins(erased.clone(), keys.map_or(Ok(Some(0)), followed)?);
-        if let Some(frames) = examined.out_of_reach {
+        let (store, covered) = (&examined.snapshot.store, examined.snapshot.checkpoint.size);
+        // What is out of reach is told of as missing.
+        if let Some(paths) = store.paths().filter(|_| examined.out_of_reach.is_none()) {
+            exported.unpublished = paths.unpublished(covered)?;
+        }
+        let unpublished = exported.unpublished.map(|sealed| UnreadEvents::of(covered, sealed - 1));
+        if let Some(frames) = examined.out_of_reach.or(unpublished) {
             // The vault may have followed them, of which nothing that is left can tell.
             let own = given.group_keys.as_deref().map_or(Ok(Some(0)), followed)?;
             let own = own.filter(|own| !erasures.withholds() && frames.last < *own);
@@ -137,7 +145,8 @@ impl Export {
         if known.next().is_some() {
             return Err(changed(": frames are gone"));
         }
-        exported.left_out_unknown = scan.lacks_uncounted(examined.out_of_reach.is_some());
+        exported.left_out_unknown =
+            scan.lacks_uncounted(examined.out_of_reach.is_some() || exported.unpublished.is_some());
         exported.left_out += scan.lost_entries;
         exported.findings.retain(|finding| !is_told_as_unopened(finding, &foreign));
         exported.tell_of_a_writer(&examined.snapshot)?;

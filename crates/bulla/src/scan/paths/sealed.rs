@@ -69,6 +69,14 @@ impl LogPaths {
         )))
     }
 
+    /// As [`Paths::unpublished`].
+    pub(super) fn signed_and_unpublished(&self, covered: u64) -> Result<Option<u64>> {
+        let sealed = self.seal_state().map_or(0, |sealed| sealed.chain.next_frame());
+        let is_covered = |paths: &Self| Ok(paths.published_frames().unwrap_or(0) >= sealed);
+        let is_unpublished = sealed > covered && !self.waits_until(is_covered)?;
+        Ok(is_unpublished.then_some(sealed))
+    }
+
     /// How many frames the log's vault has followed, at least: one that has followed less is older.
     pub(super) fn vault_follows(&self) -> u64 {
         self.seal_state().map_or(0, |sealed| sealed.followed)

@@ -461,6 +461,10 @@ impl Paths for LogPaths {
         self.signed_out_of_reach()
     }
 
+    fn unpublished(&self, covered: u64) -> Result<Option<u64>> {
+        self.signed_and_unpublished(covered)
+    }
+
     fn vault_follows(&self) -> u64 {
         LogPaths::vault_follows(self)
     }
