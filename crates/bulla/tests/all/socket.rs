@@ -465,7 +465,13 @@ fn closing_waits_until_whoever_asked_is_told_of_each_receipt() {
     for _ in 0..10 {
         let told = told.clone();
         producer.append(&Entry::new("read", "more")).unwrap();
-        producer.flush().unwrap().when_durable(move |_| drop(told.fetch_add(1, SeqCst))).unwrap();
+        producer
+            .flush()
+            .unwrap()
+            .when_durable(move |_| {
+                told.fetch_add(1, SeqCst);
+            })
+            .unwrap();
     }
     let (closes, closed) = mpsc::channel();
     std::thread::spawn(move || closes.send(connection.close().map(|()| told.load(SeqCst))));

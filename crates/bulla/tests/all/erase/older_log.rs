@@ -465,7 +465,7 @@ fn beside_a_newer_seal_state_no_older_checkpoint_is_answered_from() {
             let export = Export::open_store(opened()).unwrap().key(world.key.clone());
             let export = export.identity(world.identity()).group_keys(vault.clone()).salvage(true);
             let exported = export.run(&mut out).unwrap();
-            assert_eq!(exported.left_out_unknown, older_copy, "{what}");
+            assert!(exported.left_out_unknown, "{what}");
             let out = String::from_utf8(out).unwrap();
             assert!(!out.contains("user_7\""), "{what}: {out}");
             assert_eq!(out.contains("user_8\""), !older_vault, "{what}: {out}");

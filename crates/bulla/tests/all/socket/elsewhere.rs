@@ -215,7 +215,7 @@ fn a_client_learns_that_who_listened_was_killed_whatever_a_child_of_that_has_ope
     // However many ask: none of them is let in, and there is room for few.
     for _ in 0..40 {
         let open = || Log::open(elsewhere.path("audit"), Options::default()).map(drop);
-        let error = through_writer(default_keys(elsewhere.path("audit")), |_| Ok(()), open).unwrap_err();
+        let error = through_writer(default_keys(&elsewhere.path("audit")), |_| Ok(()), open).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.to_string().contains("forked off have its lock: end them"), "{error}");
     }
