@@ -5,7 +5,7 @@ use crate::given::{number, optional_text, text, texts};
 use crate::owner::not_pickled;
 use crate::producer::Producer;
 use crate::receipt::seconds;
-use crate::shared::{Opened, Shared, closed};
+use crate::shared::{Listens, Opened, Shared, closed};
 use bulla::socket::{self, Listen};
 use bulla::{Error, Init, Options, default_keys};
 use pyo3::exceptions::PyTypeError;
@@ -171,7 +171,7 @@ impl Log {
                 if listening.is_some() {
                     return Err(Error::invalid("it is listened for already"));
                 }
-                *listening = Some(listen.start(log)?);
+                *listening = Some(Listens::new(listen.start(log)?)?);
                 Ok(())
             }),
         })

@@ -10,7 +10,9 @@ use bulla::{Error, ErrorKind};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What a log stands for, until it is closed.
@@ -29,8 +31,28 @@ enum State {
 }
 
 pub(crate) enum Opened {
-    Here(bulla::Log, Mutex<Option<Listening>>),
+    Here(bulla::Log, Mutex<Option<Listens>>),
     Elsewhere(socket::Connection),
+}
+
+/// What others connect to, with what the sockets are: a number of one may be another file's in a child that has closed what it came with.
+pub(crate) struct Listens {
+    _listening: Listening,
+    sockets: Vec<Socket>,
+}
+
+/// A descriptor, with the device and the inode of what is open there.
+type Socket = (RawFd, u64, u64);
+
+impl Listens {
+    pub(crate) fn new(listening: Listening) -> bulla::Result<Self> {
+        let sockets = listening.sockets().map(|socket| {
+            let looked_at = socket.try_clone_to_owned().and_then(|copy| File::from(copy).metadata());
+            let looked_at = looked_at.map_err(|error| Error::io("looking at the socket", error))?;
+            Ok((socket.as_raw_fd(), looked_at.dev(), looked_at.ino()))
+        });
+        Ok(Listens { sockets: sockets.collect::<bulla::Result<_>>()?, _listening: listening })
+    }
 }
 
 /// All that are open, to be closed when the interpreter ends.
@@ -219,10 +241,10 @@ pub(crate) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the log was closed")
 }
 
-/// The sockets that the process listens at which this child was forked off from. What another thread of it had locked is passed over.
+/// The sockets at which the processes listened that this child comes from. What another thread of it had locked is passed over.
 #[pyfunction]
 #[pyo3(name = "_parent_listens_at")]
-pub(crate) fn parent_listens_at() -> Vec<RawFd> {
+pub(crate) fn parent_listens_at() -> Vec<Socket> {
     let Ok(open) = OPEN.try_lock() else { return Vec::new() };
     let mut sockets = Vec::new();
     for shared in open.iter().filter_map(Weak::upgrade) {
@@ -231,7 +253,7 @@ pub(crate) fn parent_listens_at() -> Vec<RawFd> {
             && let Opened::Here(_, listening) = &**opened
             && let Ok(listening) = listening.try_lock()
         {
-            sockets.extend(listening.iter().flat_map(Listening::sockets).map(|socket| socket.as_raw_fd()));
+            sockets.extend(listening.iter().flat_map(|listens| &listens.sockets));
         }
     }
     sockets

@@ -83,6 +83,28 @@ class Forks(Case):
         with self.assertRaisesRegex(bulla_audit.Unavailable, "nobody listens there"):
             bulla_audit.connect(self.place / "audit.sock")
 
+    def test_a_child_that_closes_what_it_came_with_and_forks_keeps_its_own_files(self) -> None:
+        self.run_program("""
+            import os
+            from bulla_audit import Log
+            log = Log("audit")
+            log.listen("audit.sock", datagrams="datagrams.sock")
+            child = os.fork()
+            if child == 0:
+                # As a program does that makes itself a service.
+                os.closerange(3, 256)
+                files = [open(f"file-{number}", "w") for number in range(24)]
+                grandchild = os.fork()
+                if grandchild == 0:
+                    for file in files:
+                        print("kept", file=file, flush=True)
+                    os._exit(0)
+                os._exit(os.waitpid(grandchild, 0)[1])
+            assert os.waitpid(child, 0)[1] == 0
+            log.close()
+            """)
+        self.assertEqual([(self.place / f"file-{number}").read_text() for number in range(24)], ["kept\n"] * 24)
+
     def test_what_a_forked_child_lets_go_of_stays_its_parents(self) -> None:
         told = self.run_program("""
             import gc, os, warnings

@@ -46,13 +46,22 @@ def _follow_multiprocessing() -> None:
 
 def _leave_sockets() -> None:
     """Lets go of a parent's listening sockets in its child: else clients of a parent that is gone would wait for it."""
-    sockets = _native._parent_listens_at()
+    sockets = [number for number, *socket in _native._parent_listens_at() if _open_at(number) == socket]
     if sockets:
         # The numbers stay taken: what the child has of its parent's log is never let go of.
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        for socket in sockets:
-            os.dup2(nothing, socket, inheritable=False)
+        for number in sockets:
+            os.dup2(nothing, number, inheritable=False)
         os.close(nothing)
+
+
+def _open_at(number: int) -> list[int]:
+    """What is open there. It may be no socket any more, where a parent that was a child has closed what it came with."""
+    try:
+        status = os.fstat(number)
+    except OSError:
+        return []
+    return [status.st_dev, status.st_ino]
 
 
 atexit.register(close_all)

@@ -233,5 +233,5 @@ def erase(
 def _close_all() -> list[Error]:
     """Closes all that this process has open, and gives the errors of what was not."""
 
-def _parent_listens_at() -> list[int]:
-    """The sockets that the process listens at which this child was forked off from."""
+def _parent_listens_at() -> list[tuple[int, int, int]]:
+    """The sockets at which the processes listened that this child comes from: each with its device and inode."""
