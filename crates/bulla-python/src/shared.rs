@@ -10,6 +10,7 @@ use bulla::{Error, ErrorKind};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use pyo3::types::PyString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
@@ -173,7 +174,7 @@ impl Shared {
         let close = move || {
             Python::try_attach(|py| {
                 if let Err(error) = shared.close(py) {
-                    error.write_unraisable(py, None);
+                    shared.tell(py, error);
                 }
             });
         };
@@ -196,8 +197,13 @@ impl Shared {
             false => Ok(()),
         };
         for error in [warned, closed].into_iter().filter_map(Result::err) {
-            error.write_unraisable(py, None);
+            self.tell(py, error);
         }
+    }
+
+    /// Tells `sys.unraisablehook` what failed, and of what: no line of the program does.
+    fn tell(&self, py: Python<'_>, error: PyErr) {
+        error.write_unraisable(py, Some(PyString::new(py, &self.name).as_any()));
     }
 }
 
