@@ -206,6 +206,17 @@ class Alone(Asgi):
         self.assertEqual(start["status"], 503)
         self.assertEqual(self.entries(), [])
 
+    def test_that_a_request_is_refused_is_no_entry(self) -> None:
+        logger = logging.getLogger("bulla_audit")
+        handler = Handler(self.log)
+        logger.addHandler(handler)
+        self.addCleanup(logger.removeHandler, handler)
+        with self.assertLogs(level="ERROR") as told:
+            self.call(Middleware(self.hello, self.log_closed()))
+            logger.error("the program's own")
+        self.assertEqual(len(told.records), 2)
+        self.assertEqual([entry["payload"] for entry in self.found()], ["the program's own"])
+
     def log_closed(self) -> Any:
         def make() -> bulla_audit.Producer:
             raise bulla_audit.Closed("the log is closed")

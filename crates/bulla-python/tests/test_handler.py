@@ -242,6 +242,12 @@ class Handling(Case):
         self.log.close()
         self.assertEqual(self.payloads(), ["before", "before"])
 
+    def test_a_logger_of_the_packages_name_is_one_as_any_other(self) -> None:
+        self.logger.name = "bulla_audit"
+        self.handle()
+        self.logger.info("order sent")
+        self.assertEqual([entry["location"] for entry in self.found()], ["bulla_audit"])
+
     def test_behind_a_queue(self) -> None:
         records: queue.Queue[logging.LogRecord] = queue.Queue()
         self.logger.addHandler(logging.handlers.QueueHandler(records))

@@ -25,6 +25,9 @@ producer.
 LOGGER = "bulla_audit"
 """The name of the logger by which this package says what it could not record."""
 
+OWN = "bulla_audit_own"
+"""An attribute that the records of the package's own have on that logger, by which `Handler` knows them."""
+
 _ways: weakref.WeakSet[Way] = weakref.WeakSet()
 
 

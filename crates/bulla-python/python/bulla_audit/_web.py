@@ -10,7 +10,7 @@ from typing import Any
 
 from bulla_audit._context import checked, current
 from bulla_audit._native import Error
-from bulla_audit._way import LOGGER, Target, Way
+from bulla_audit._way import LOGGER, OWN, Target, Way
 
 _OPERATIONS = {"GET": "read", "HEAD": "read", "POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 
@@ -25,7 +25,8 @@ def tell_refused(error: Error) -> None:
     """Logs why a request is refused: the kind of the error and its message, and nothing of the request."""
     # A handler of the program's that writes into an audit log has the same trouble.
     with contextlib.suppress(Error):
-        logging.getLogger(LOGGER).error("a request cannot be recorded: %s: %s", type(error).__name__, error)
+        message = "a request cannot be recorded: %s: %s"
+        logging.getLogger(LOGGER).error(message, type(error).__name__, error, extra={OWN: True})
 
 
 class Settings:

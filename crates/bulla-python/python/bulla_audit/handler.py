@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 
 from bulla_audit._context import NAMES, current
-from bulla_audit._way import LOGGER, Target, Way
+from bulla_audit._way import OWN, Target, Way
 
 __all__ = ["Handler"]
 
@@ -49,6 +49,8 @@ class Handler(logging.Handler):
     From `durable_level` on, a number or a name as `level` is (`"ERROR"`), a logging call returns when its entry is
     durable; below it, and by default, when it is staged. What is staged is durable a little later by itself.
 
+    What the package itself logs, that a request cannot be recorded, is passed over, on whatever logger the handler is.
+
     Any thread may log. It takes no lock but for the producer's, so that threads that wait for durable entries share
     their syncs. In a forked child a log's and a connection's handler refuses with `Closed`; one that was made with a
     function which connects goes on.
@@ -77,7 +79,7 @@ class Handler(logging.Handler):
 
     def handle(self, record: logging.LogRecord) -> bool | logging.LogRecord:  # type: ignore[override]
         """Records what the filters let pass, without the handler's lock: producers have their own."""
-        if record.name == LOGGER:
+        if getattr(record, OWN, False):
             # What says that something cannot be recorded cannot be recorded either.
             return False
         passed: bool | logging.LogRecord = self.filter(record)
