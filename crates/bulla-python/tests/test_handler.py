@@ -17,7 +17,7 @@ from typing import Any
 import bulla_audit
 from bulla_audit import Closed, Log
 from bulla_audit.handler import Handler
-from common import Case
+from common import PATIENCE, Case
 
 
 class Handling(Case):
@@ -347,6 +347,55 @@ class Connected(Case):
             """)
         self.assertNotIn("Exception ignored", told.stderr)
         self.assertEqual((self.place / "other.log").read_text(), "one\n")
+
+    def test_what_a_producer_lost_that_was_replaced_keeps_no_other_handler_from_its_end(self) -> None:
+        listener = self.listen()
+        program = self.start("""
+            import sys
+            import bulla_audit
+            from bulla_audit.handler import Handler
+            import logging, logging.handlers
+            logger = logging.getLogger("orders")
+            logger.addHandler(logging.handlers.MemoryHandler(1000, target=logging.FileHandler("other.log", mode="w")))
+            handler = Handler(bulla_audit.connect("audit.sock"))
+            logger.addHandler(handler)
+            for message in sys.stdin:
+                logger.warning(message.strip())
+                handler.flush()
+                print("sent", flush=True)
+            """)
+
+        def log(message: str) -> None:
+            print(message, file=program.stdin, flush=True)
+            self.assertEqual(program.stdout.readline(), "sent\n")
+
+        log("durable")
+        listener.send_signal(signal.SIGSTOP)
+        log("lost")
+        listener.kill()
+        listener.wait()
+        self.listen()
+        log("after")
+        _, told = program.communicate(timeout=PATIENCE)
+        self.assertEqual(told.count("closing at exit: Closed: "), 1, told)
+        self.assertNotIn("Traceback", told)
+        self.assertEqual((self.place / "other.log").read_text(), "durable\nlost\nafter\n")
+
+    def test_what_a_producer_lost_that_was_replaced_is_told_by_closing(self) -> None:
+        for flushed in [False, True]:
+            handler = Handler(self.replaced())
+            logger = logging.Logger("orders")
+            logger.addHandler(handler)
+            logger.info("lost")
+            logger.info("after")
+            with self.assertRaises(bulla_audit.Closed):
+                if flushed:
+                    handler.flush(durable=True)
+                else:
+                    handler.close()
+            handler.close()
+            with self.assertRaisesRegex(bulla_audit.Closed, "^it was closed"):
+                logger.info("behind its end")
 
     def test_what_could_not_be_sent_any_more_is_told_when_it_is_flushed(self) -> None:
         listener = self.listen()

@@ -102,18 +102,19 @@ class Events(Case):
         changed = {entry[1]: json.loads(entry[5]) for entry in found if entry[0] == "update"}
         self.assertEqual(changed, {"people/1": {"changed": ["email"]}, "orders/1,7": {"changed": ["what"]}})
 
-    def test_a_durable_flush_tells_once_what_a_producer_lost_that_was_replaced(self) -> None:
+    def test_a_durable_flush_and_closing_tell_once_what_a_producer_lost_that_was_replaced(self) -> None:
         self.audit.close()
-        audit = Audit(self.replaced())
-        self.addCleanup(audit.close)
-        audit.watch(Person, subject="name")
-        for name in ["lost", "after"]:
-            with self.session() as session:
-                session.add(Person(name=name))
-                session.commit()
-        with self.assertRaises(bulla_audit.Closed):
+        for told in [lambda: audit.flush(durable=True), lambda: audit.close()]:
+            audit = Audit(self.replaced())
+            audit.watch(Person, subject="name")
+            for name in ["lost", "after"]:
+                with self.session() as session:
+                    session.add(Person(name=name))
+                    session.commit()
+            with self.assertRaises(bulla_audit.Closed):
+                told()
             audit.flush(durable=True)
-        audit.flush(durable=True)
+            audit.close()
 
     def test_what_is_rolled_back_has_none(self) -> None:
         with self.session() as session:

@@ -106,14 +106,16 @@ class Structlog(Case):
             Processor(self.log, unrecordable="refuse")
         self.assertEqual(self.found(), [])
 
-    def test_a_durable_flush_tells_once_what_a_producer_lost_that_was_replaced(self) -> None:
-        processor = Processor(self.replaced())
-        logger, _ = self.logger(processor)
-        logger.info("lost")
-        logger.info("after")
-        with self.assertRaises(bulla_audit.Closed):
+    def test_a_durable_flush_and_closing_tell_once_what_a_producer_lost_that_was_replaced(self) -> None:
+        for told in [lambda: processor.flush(durable=True), lambda: processor.close()]:
+            processor = Processor(self.replaced())
+            logger, _ = self.logger(processor)
+            logger.info("lost")
+            logger.info("after")
+            with self.assertRaises(bulla_audit.Closed):
+                told()
             processor.flush(durable=True)
-        processor.flush(durable=True)
+            processor.close()
 
     def test_flushing_and_closing(self) -> None:
         processor = Processor(self.log)

@@ -14,7 +14,7 @@ import logging  # noqa: F401
 import os
 import sys
 
-from bulla_audit import _native
+from bulla_audit import _native, _way
 
 _LAST = -1_000_000
 """The priority of a finalizer that runs behind all others."""
@@ -25,6 +25,8 @@ def close_all() -> None:
     for error in _native._close_all():
         if sys.stderr is not None:
             print(f"bulla_audit: closing at exit: {type(error).__name__}: {error}", file=sys.stderr)
+    # Else a handler would raise it when `logging` closes it behind this.
+    _way.forget_unacknowledged()
 
 
 def _finalize(_: object = None) -> None:

@@ -58,7 +58,7 @@ class Way:
         # The process in which the producer was made.
         self._process = os.getpid()
         self._turn = threading.RLock()
-        # What a producer that was replaced had not got acknowledged, until a durable flush has told of it.
+        # What a producer that was replaced had not got acknowledged, until a durable flush or closing has told of it.
         self._unacknowledged: Error | None = None
         self.lost = 0
         """How many entries could not be recorded, where whoever has this goes on without them."""
@@ -85,10 +85,7 @@ class Way:
         receipt = self.flush()
         if receipt is not None:
             receipt.wait()
-        with self._turn:
-            unacknowledged, self._unacknowledged = self._unacknowledged, None
-        if unacknowledged is not None:
-            raise unacknowledged
+        self._tell_unacknowledged()
 
     def flush(self) -> Receipt | None:
         """Flushes; `None` where there is nothing left to flush: a producer that was closed has written all that it had,
@@ -106,7 +103,9 @@ class Way:
                 raise
 
     def close(self) -> None:
-        """Flushes, and closes the producer that was made here. What is appended behind that is `Closed`."""
+        """Flushes, and closes the producer that was made here. What is appended behind that is `Closed`. Raises, too, what
+        a durable flush would of a producer that was replaced.
+        """
         with self._turn:
             try:
                 self.flush()
@@ -115,6 +114,7 @@ class Way:
                 make, self._make = self._make, _closed
                 if producer is not None and make is not None:
                     producer.close()
+        self._tell_unacknowledged()
 
     def _appended(self, fields: Mapping[str, Any]) -> Producer:
         """Appends an entry; the producer that took it."""
@@ -147,6 +147,13 @@ class Way:
                 self._process, producer = os.getpid(), made
             return producer
 
+    def _tell_unacknowledged(self) -> None:
+        """Raises once what a producer that was replaced had not got acknowledged."""
+        with self._turn:
+            unacknowledged, self._unacknowledged = self._unacknowledged, None
+        if unacknowledged is not None:
+            raise unacknowledged
+
     def _note_unacknowledged(self, failed: Producer) -> None:
         """Finds out whether a producer that takes no more had entries that may be missing."""
         if failed.closed:
@@ -162,11 +169,17 @@ def _closed() -> Producer:
     raise Closed("it was closed: what is to be logged behind that needs another one")
 
 
+def forget_unacknowledged() -> None:
+    """Leaves what producers that were replaced had not got acknowledged to the connections, which tell of it as well."""
+    for way in list(_ways):
+        way._unacknowledged = None
+
+
 def _unlock_in_child() -> None:
     # Another thread of the parent may have held them.
     for way in list(_ways):
         way._turn = threading.RLock()
-        way._unacknowledged = None
+    forget_unacknowledged()
 
 
 os.register_at_fork(after_in_child=_unlock_in_child)

@@ -129,7 +129,11 @@ class Handler(logging.Handler):
             self._way.flush()
 
     def close(self) -> None:
-        """Flushes, and closes the producer that it made itself. What is logged behind that is refused with `Closed`."""
+        """Flushes, and closes the producer that it made itself. What is logged behind that is refused with `Closed`.
+
+        Raises, once it is closed, what keeps it from flushing, and what was not acknowledged before a connection ended
+        where no durable flush has told of that.
+        """
         try:
             self._way.close()
         finally:

@@ -190,6 +190,9 @@ class Audit:
     def close(self) -> None:
         """Watches no more, flushes, and closes the producer that it made itself. What is not committed yet leaves no
         entry.
+
+        Raises, once it is closed, what keeps it from flushing, and what was not acknowledged before a connection ended
+        where no durable flush has told of that.
         """
         while self._listeners:
             event.remove(*self._listeners.pop())
