@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import bulla_audit
+from bulla_audit.gunicorn import hooks
 from common import PATIENCE, Case
 
 CONFIGURATION = """
@@ -382,6 +383,75 @@ class Gunicorn(Case):
             ended = subprocess.run(words, cwd=self.place, capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertNotEqual(ended.returncode, 0)
             self.assertRegex(ended.stderr, re.escape(reason))
+
+    def test_settings_that_would_be_ignored_are_refused(self) -> None:
+        for given in [{"colour": "red"}, {"keys": "audit.keys"}, {"clients": 64}, {"memory": None, "clients": 0}]:
+            with self.assertRaisesRegex(TypeError, f"settings: .*{next(iter(given))}"):
+                hooks(socket="audit.sock", **given)
+        for wrong in ["1 parsec", "10 s", -1, float("nan"), float("inf"), None]:
+            for directory in [None, "audit"]:
+                with self.assertRaisesRegex(bulla_audit.Invalid, "^`append_timeout` has to be a number of seconds"):
+                    hooks(directory, socket="audit.sock", append_timeout=wrong)
+        hooks("audit", socket="audit.sock", keys="audit.keys", clients=5, memory="64 MiB", append_timeout=1)
+
+    def test_workers_wait_for_their_connections_as_long_as_is_set(self) -> None:
+        told = self.run_program("""
+            import os
+            from unittest.mock import Mock
+            import bulla_audit.gunicorn as audit
+            audit.connect = Mock()
+            for directory in [None, "audit"]:
+                hooks = audit.hooks(directory, socket="audit.sock", append_timeout=0.25)
+                hooks["on_starting"](None)
+                hooks["on_exit"](None)
+                audit._State.connection = None
+                # This is a worker from here on.
+                audit._State.arbiter = None
+                hooks["post_fork"](Mock(pid=os.getppid()), None)
+                print([call.kwargs for call in audit.connect.call_args_list])
+                audit.connect.reset_mock()
+            """).stdout.splitlines()
+        one = "{'append_timeout': 0.25}"
+        self.assertEqual(told, [f"[{one}, {one}]", f"[{one}]"])
+
+    def test_nobody_waits_for_what_has_just_kept_another_one_waiting(self) -> None:
+        told = self.run_program("""
+            import bulla_audit
+            import bulla_audit.gunicorn as audit
+
+            class Clock:
+                now = 0.0
+
+                def monotonic(self):
+                    return self.now
+
+            def connect(path, append_timeout):
+                tries.append(clock.now)
+                clock.now += wait
+                raise bulla_audit.Unavailable(f"try {len(tries)}")
+
+            def asked():
+                try:
+                    audit.producer()
+                except bulla_audit.Unavailable as error:
+                    return str(error)
+
+            clock, tries = Clock(), []
+            audit.time, audit.connect = clock, connect
+            audit._State.socket = "audit.sock"
+            wait = 0.125
+            print([asked() for _ in range(2)])
+            wait = 1.0
+            print([asked() for _ in range(3)])
+            clock.now += 0.875
+            print([asked()])
+            clock.now += 0.125
+            print([asked() for _ in range(2)])
+            """).stdout.splitlines()
+        self.assertEqual(
+            told,
+            ["['try 1', 'try 2']", "['try 3', 'try 3', 'try 3']", "['try 3']", "['try 4', 'try 4']"],
+        )
 
     def test_a_producer_outside_of_a_worker_is_refused(self) -> None:
         told = self.run_program("""

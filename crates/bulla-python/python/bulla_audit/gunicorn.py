@@ -33,14 +33,16 @@ that starts while it is away responds, too: until the service listens again with
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from bulla_audit._native import Connection, Error, Log, Producer, connect
+from bulla_audit._native import Connection, Error, Invalid, Log, Producer, connect
 
 __all__ = ["hooks", "producer"]
 
@@ -51,8 +53,11 @@ class _State:
     arbiter: int | None = None
     log: Log | None = None
     socket: str | None = None
+    append_timeout: float = 10.0
     connection: Connection | None = None
     process: int | None = None
+    slow: tuple[float, type[Error], tuple[Any, ...]] | None = None
+    """Until when nobody tries to connect, and what became of the last time."""
 
 
 def hooks(
@@ -60,40 +65,54 @@ def hooks(
     *,
     socket: str | os.PathLike[str],
     keys: str | os.PathLike[str] | None = None,
-    clients: int = 64,
+    clients: int | None = None,
+    append_timeout: float = 10.0,
     **settings: str | int | bool,
 ) -> dict[str, Callable[..., None]]:
     """Server hooks, by their names, for the configuration of gunicorn.
 
     With a `directory` the arbiter opens the log that is there, with its `keys` and `settings` as `Log` takes them, and
-    listens at `socket`; without, somebody else does. `clients` may be connected at once: each producer of each worker
-    is one, and while workers are replaced there are twice as many.
+    listens at `socket`. `clients` may be connected at once, 64 by default: each producer of each worker is one, and
+    while workers are replaced there are twice as many. Without a `directory` somebody else does all that, and `keys`,
+    `clients` and `settings` are refused.
+
+    `append_timeout` is the one of the workers' connections, with a `directory`, too: the seconds that `connect` takes.
+    So long a worker waits at most, and its event loop with it, where the log answers nothing or takes nothing; a second
+    at least where it connects. Whoever wants to connect within a second after somebody has waited for that in vain is
+    told the same at once.
 
     Whoever has hooks of these names (`on_starting`, `post_fork`, `worker_exit`, `on_exit`) calls them from there.
-    Errors end the start of gunicorn: what `Log` and `Log.listen` raise, and without a `directory` what `connect` does.
-    A worker that cannot connect later, in the place of another one, starts all the same, and says so in gunicorn's
+    Errors end the start of gunicorn: `TypeError` for what is refused, `Invalid` for a timeout that is none, what `Log`
+    and `Log.listen` raise, and without a `directory` what `connect` does. A worker that cannot connect later, in the place of another one, starts all the same, and says so in gunicorn's
     error log: it connects when it has something to record, and until it can, that cannot be recorded.
     """
     path = os.path.abspath(os.fspath(socket))
+    if not isinstance(append_timeout, (int, float)) or not 0 <= append_timeout < math.inf:
+        raise Invalid("`append_timeout` has to be a number of seconds, 0 or more")
+    given = [name for name, value in [("keys", keys), ("clients", clients)] if value is not None]
+    given.extend(settings)
+    if directory is None and given:
+        raise TypeError(f"without a `directory` the arbiter opens no log, of which these are settings: {', '.join(given)}")
 
     def on_starting(server: Any) -> None:
         """Opens the log, and listens."""
         _State.arbiter, _State.socket = os.getpid(), path
         if directory is None:
             # Said once, at the start: a worker that starts later may find the service away for a while.
-            connect(path).close()
+            connect(path, append_timeout=append_timeout).close()
         else:
             log = Log(directory, keys=keys, **settings)
-            log.listen(path, clients=clients)
+            log.listen(path, clients=64 if clients is None else clients)
             _State.log = log
 
     def post_fork(server: Any, worker: Any) -> None:
         """Connects the worker, where somebody listens: else it does so when it needs a producer."""
-        _State.socket = path
+        _State.socket, _State.append_timeout = path, append_timeout
         if directory is not None:
             threading.Thread(target=_end_without, args=[server.pid], name="bulla-arbiter", daemon=True).start()
         try:
-            _connection()
+            with _in_turn():
+                _connection()
         except Error as error:
             worker.log.error("bulla_audit: nothing can be recorded until this worker can connect: %s", error)
 
@@ -119,7 +138,28 @@ def producer() -> Producer:
     Raises `RuntimeError` where gunicorn runs without the hooks, or where this is the arbiter, whose producer would be
     of no use to its workers; and what `connect` does.
     """
-    return _connection().producer()
+    with _in_turn():
+        return _connection().producer()
+
+
+@contextmanager
+def _in_turn() -> Iterator[None]:
+    """Lets nobody wait for what has just kept somebody else waiting in vain: the requests that an event loop has would do
+    so one after the other.
+    """
+    if _State.slow is not None:
+        until, kind, told = _State.slow
+        if time.monotonic() < until:
+            raise kind(*told)
+    began = time.monotonic()
+    try:
+        yield
+    except Error as error:
+        now = time.monotonic()
+        # Whoever does not answer is waited for so long at the least, and what fails otherwise does so at once.
+        if now - began >= 1:
+            _State.slow = now + 1, type(error), error.args
+        raise
 
 
 def _end_without(arbiter: int) -> None:
@@ -137,5 +177,5 @@ def _connection() -> Connection:
             "this is the arbiter: give `bulla_audit.gunicorn.producer` itself, which is called in the workers"
         )
     if _State.connection is None or _State.process != os.getpid():
-        _State.connection, _State.process = connect(_State.socket), os.getpid()
+        _State.connection, _State.process = connect(_State.socket, append_timeout=_State.append_timeout), os.getpid()
     return _State.connection
