@@ -290,8 +290,14 @@ fn ask(keys: &Path, request: &Request, answered: Answered) -> Result<Answer> {
             Some(Response::Error { kind, text, effect }) => return Err(error(&kind, text, effect)),
             Some(Response::Busy) if Instant::now() < until => sleep(PAUSE),
             None if Instant::now() < until => sleep(PAUSE),
-            Some(Response::Busy) | None => {
+            Some(Response::Busy) => {
                 return Err(Error::new(ErrorKind::Timeout, "the writer is busy with other requests"));
+            }
+            None => {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    "the writer lets nobody in: it is busy with other requests, or was killed, and processes that it had forked off have its socket",
+                ));
             }
         }
     }
@@ -397,6 +403,10 @@ pub(super) fn through_writer_with<T>(
             Err(error) if error.kind() == ErrorKind::Locked => error,
             done => return done,
         };
+        if is_orphaned(keys) {
+            let orphans = "that writer is gone, and processes that it had forked off have its lock: end them";
+            return Err(Error::new(ErrorKind::Locked, format!("{locked}; {orphans}")));
+        }
         unasked.set(None);
         if let Some(done) = ask_writer()? {
             return Ok(done);
@@ -404,14 +414,6 @@ pub(super) fn through_writer_with<T>(
         match unasked.take() {
             Some(why) => {
                 return Err(Error::new(ErrorKind::Locked, format!("{locked}; it cannot be asked: {why}")));
-            }
-            None if is_orphaned(keys) => {
-                return Err(Error::new(
-                    ErrorKind::Locked,
-                    format!(
-                        "{locked}; that writer is gone, and processes that it had forked off have its lock: end them"
-                    ),
-                ));
             }
             None if pause() => {}
             None => return Err(locked),
