@@ -31,7 +31,7 @@ SHAPES = {
     "held": {"number": "number", "order": "text"},
     "released": {"number": "number", "held": "number", "order": "text"},
     "exported": {"entries": "number", "filters": "filters", "format": "format"},
-    "truncated": {"known": "number"},
+    "truncated": {"known": "number", "id": "path"},
     "heartbeat": {},
 }  # fmt: skip
 REMAINS = ("shared-fields", "common-items", "copies", "key-backups", "medium")

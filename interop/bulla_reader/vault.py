@@ -19,6 +19,7 @@ from .units import group_secret
 RECORDS, ROWS, ENTRIES, BUCKETS = 1, 2, 3, 4
 MOST_KEYS = 1 << 20
 MOST_ERASED = 4096
+MOST_GIVEN_UP = 64
 MOST_SKIPPED = 1 << 16
 SCHEMA = {
     name: f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT"
@@ -157,14 +158,19 @@ class Vault:
         meta.unsigned(4)
         # The first of those frames whose event was passed over: what it and those behind it tell may not have been carried out.
         self.unfollowed = self.follows
-        if meta.left() in (8, 24):
+        if meta.left() % 16 == 8:
             self.unfollowed = meta.unsigned(8)
             if self.follows <= self.unfollowed < 2**64 - 1:
                 raise meta.refuse("the frame that was passed over must be below those that are followed, or none of the log")
-        # Which part of the log was given up is for whoever writes.
-        if meta.left():
-            meta.take(16)
+        # Which parts of the log were given up is for whoever writes.
+        given_up = []
+        while meta.left():
+            given_up.append(meta.take(16))
         meta.end()
+        if len(given_up) > MOST_GIVEN_UP:
+            raise meta.refuse("must have at most 64 parts that were given up")
+        if any(one >= following for one, following in zip(given_up, given_up[1:])):
+            raise meta.refuse("the parts that were given up must ascend")
         erasing = self.record(2, b"bullaVE3")
         self.erasing_state = erasing.u8()
         if self.erasing_state > 2 or any(erasing.take(3)):

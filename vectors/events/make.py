@@ -30,7 +30,7 @@ KINDS = [
     dict(event="held", number=3, order="…"),
     dict(event="released", number=3, held=12, order="…"),
     dict(event="exported", entries=5, filters=["subject", "time"], format="jsonl"),
-    dict(event="truncated", known=9),
+    dict(event="truncated", known=9, id="0123456789abcdef" * 2),
     dict(event="heartbeat"),
 ]
 RECOVERED, ABANDONED, REPLACED, DROPPED, CONFIGURED, REKEYED, ERASED, HELD, RELEASED, EXPORTED, TRUNCATED, HEARTBEAT = KINDS
@@ -111,6 +111,10 @@ WRONG = [
     (HEARTBEAT, dict(event=None)),
     (TRUNCATED, dict(known=-1)),
     (TRUNCATED, dict(known="9")),
+    (TRUNCATED, dict(id="0123456789ABCDEF" * 2)),
+    (TRUNCATED, dict(id="0a" * 15)),
+    (TRUNCATED, dict(id="")),
+    (TRUNCATED, dict(id=9)),
 ]
 
 

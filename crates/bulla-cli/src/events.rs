@@ -180,7 +180,7 @@ fn to_text(logged: &LoggedEvent) -> String {
             format!("from here on the log is written to path {to}; before, to {from}: {reason}")
         }
         Event::Dropped(dropped) => dropped_to_text(dropped),
-        Event::Truncated { known } => {
+        Event::Truncated { known, .. } => {
             let knew = match known {
                 0 => "whether there had been more".to_owned(),
                 known => format!("the keys knew of {}", counted(*known, "frame")),

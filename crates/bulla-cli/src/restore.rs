@@ -49,6 +49,10 @@ pub(crate) struct Restore {
     #[arg(long)]
     older_log: bool,
 
+    /// Give that up with a vault that may not have followed it, too: nothing is read under its keys, for good
+    #[arg(long)]
+    older_vault: bool,
+
     /// Tell what it comes to, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -79,6 +83,9 @@ impl Restore {
         if self.older_log {
             restore = restore.older_log();
         }
+        if self.older_vault {
+            restore = restore.older_vault();
+        }
         restore = restore.keys(self.place.keys()).environment(terminal::environment());
         if self.dry_run {
             let outlook = restore.look()?;
@@ -88,13 +95,14 @@ impl Restore {
             };
             return told.map(|()| Exit::Done);
         }
-        let again = match (self.new_vault, self.older_log) {
-            (false, false) => "`bulla restore DIR`, given again,",
-            (true, false) => "`bulla restore DIR --new-vault`, given again,",
-            (false, true) => "`bulla restore DIR --older-log`, given again,",
-            (true, true) => "`bulla restore DIR --new-vault --older-log`, given again,",
-        };
-        interrupt::finish_first(self.json, again, || ())?;
+        let options = [
+            (self.new_vault, " --new-vault"),
+            (self.older_log, " --older-log"),
+            (self.older_vault, " --older-vault"),
+        ];
+        let options =
+            options.iter().filter(|(given, _)| *given).map(|(_, option)| *option).collect::<String>();
+        interrupt::finish_first(self.json, format!("`bulla restore DIR{options}`, given again,"), || ())?;
         let json = self.json;
         let restored = restore
             .when_looked(move |outlook| {
@@ -158,7 +166,7 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
     if *vault_behind {
         lines.push(
             "the vault that is there may not have followed what is given up, and whoever was erased in that may have a key in it: nothing is \
-             read under its keys from then on. Bring the newest vault first, if there is one"
+             read under its keys from then on, for good. Bring the newest vault first; where none is left, say `--older-vault`"
                 .to_owned(),
         );
     }

@@ -5,6 +5,7 @@
 //! [`bulla_proof::group`] says. All of the subjects' keys are needed for the secret, and it opens that one group: a
 //! proof may reveal it, and whoever has it can check the commitment.
 
+use crate::environment::Random;
 use crate::hashing::BulkHmac;
 use crate::subject::{Subject, SubjectKey};
 use bulla_proof::commitment::LogId;
@@ -14,6 +15,8 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
 use hkdf::Hkdf;
 use sha2::Sha256;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
@@ -124,8 +127,36 @@ pub trait GroupKeys: Send + Sync {
     }
 }
 
+/// What tells a part of a log that is given up, its newest one, from all others: 16 random bytes, drawn when that is begun. Shown as lowercase
+/// hex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartId(pub [u8; 16]);
+
+impl PartId {
+    /// The id of another part.
+    ///
+    /// # Errors
+    /// Where there is no randomness.
+    pub fn draw(random: &dyn Random) -> Result<Self> {
+        let mut id = [0; 16];
+        random.fill(&mut id)?;
+        Ok(PartId(id))
+    }
+
+    /// Reads 32 lowercase hex digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        LogId::parse(text).map(|LogId(id)| PartId(id))
+    }
+}
+
+impl fmt::Display for PartId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        LogId(self.0).fmt(f)
+    }
+}
+
 /// The first frames of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
     /// How many.
     pub frames: u64,
@@ -134,18 +165,22 @@ pub struct Followed {
     /// The first of them whose event was passed over, since it was lost with a path: it and those behind it may tell of erasures that were not
     /// carried out. [`Followed::NOWHERE`] where the log has the frames no more that these were in; `None` where none was passed over.
     pub unfollowed: Option<u64>,
+    /// The parts of the log that were given up and that these keys take into account: whoever was erased in one has no key here, or nothing is
+    /// read under these keys. Where the log tells of another, these are keys from before it was given up, or of that part.
+    pub given_up: BTreeSet<PartId>,
 }
 
 impl Followed {
     /// None.
-    pub const NOTHING: Followed = Followed { frames: 0, root: None, unfollowed: None };
+    pub const NOTHING: Followed =
+        Followed { frames: 0, root: None, unfollowed: None, given_up: BTreeSet::new() };
     /// In the place of a frame, that no frame of the log is that one.
     pub const NOWHERE: u64 = u64::MAX;
 }
 
 impl From<TreeHead> for Followed {
     fn from(head: TreeHead) -> Self {
-        Followed { frames: head.size, root: Some(head.root), unfollowed: None }
+        Followed { frames: head.size, root: Some(head.root), ..Followed::NOTHING }
     }
 }
 

@@ -18,11 +18,12 @@ use std::sync::{Arc, PoisonError};
 use super::index::{self, Bucket};
 use super::keys::{AHEAD, Keys, ROWS_LOG2, row_bucket};
 use super::pseudonym::Pseudonym;
-use super::record::{Erasing, GivenUp, MAX_ERASED};
+use super::record::{Erasing, MAX_ERASED};
 use super::rows;
 use super::snapshot::Change;
 use super::transaction_error::TransactionError;
 use super::{Shared, Vault};
+use bulla_crypto::group::PartId;
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
@@ -171,29 +172,16 @@ impl Vault {
         Ok(self.shared.meta()?.unfollowed)
     }
 
-    /// The part of the log that was given up last, of those that the vault has followed: while that is under way [`Vault::leave_out`] has it
-    /// from the vault's user, after that [`Vault::gave_up`].
+    /// The parts of the log that were given up ([`Followed::given_up`]): whoever was erased in one of them has no key here, or
+    /// [`Vault::unfollowed`] says that nobody can tell.
     ///
     /// # Errors
     /// Where the vault cannot be read.
-    pub fn given_up(&self) -> Result<Option<GivenUp>> {
+    ///
+    /// [`Followed::given_up`]: bulla_crypto::group::Followed::given_up
+    pub fn given_up(&self) -> Result<BTreeSet<PartId>> {
         self.check_owner()?;
         Ok(self.shared.meta()?.given_up)
-    }
-
-    /// Says that the vault has followed this part of the log, and each that the log gave up before, or that nobody's keys were in it then.
-    ///
-    /// # Errors
-    /// Where the vault cannot be written.
-    pub fn gave_up(&self, given_up: GivenUp) -> Result<()> {
-        self.check_writable()?;
-        if self.shared.meta()?.given_up == Some(given_up) {
-            return Ok(());
-        }
-        self.shared.change(|change| {
-            change.meta.given_up = Some(given_up);
-            Ok(())
-        })
     }
 
     /// Says that whoever was erased in the frames of this tree is erased here, but for what was passed over before. It is of the log as it is
@@ -202,22 +190,28 @@ impl Vault {
     /// # Errors
     /// Where the vault cannot be written.
     pub fn follow(&self, head: TreeHead) -> Result<()> {
-        self.follow_but(head, self.unfollowed()?)
+        self.follow_but(head, self.unfollowed()?, &BTreeSet::new())
     }
 
     /// Says that whoever was erased in the frames of this tree is erased here, but for what the event of the frame `unfollowed` tells, and
-    /// those behind it that are lost as well; with `None`, that nothing is passed over any more. Both are of one state: no copy of the vault
-    /// says the one without the other.
+    /// those behind it that are lost as well; with `None`, that nothing is passed over any more. The parts `given_up` of the log are seen to by
+    /// that, beside those that were before. All of it is of one state: no copy of the vault says the one without the other.
     ///
     /// # Errors
-    /// Where the vault cannot be written.
-    pub fn follow_but(&self, head: TreeHead, unfollowed: Option<u64>) -> Result<()> {
+    /// `Refused` where these parts come to more than a vault can know of, else where it cannot be written.
+    pub fn follow_but(
+        &self,
+        head: TreeHead,
+        unfollowed: Option<u64>,
+        given_up: &BTreeSet<PartId>,
+    ) -> Result<()> {
         self.check_writable()?;
         let meta = self.shared.meta()?;
-        if (meta.follows, meta.unfollowed) == (head, unfollowed) {
+        if (meta.follows, meta.unfollowed) == (head, unfollowed) && given_up.is_subset(&meta.given_up) {
             return Ok(());
         }
         self.shared.change(|change| {
+            change.meta.give_up(given_up)?;
             change.meta.unfollowed = unfollowed;
             change.meta.follow(head);
             Ok(())

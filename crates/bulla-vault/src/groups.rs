@@ -83,7 +83,7 @@ impl GroupKeys for Vault {
     fn erased_up_to(&self) -> Result<Followed> {
         self.check_owner()?;
         let meta = self.shared.meta()?;
-        Ok(Followed { unfollowed: meta.unfollowed, ..Followed::from(meta.follows) })
+        Ok(Followed { unfollowed: meta.unfollowed, given_up: meta.given_up, ..Followed::from(meta.follows) })
     }
 
     fn missing(&self, from: u64) -> Result<Missing> {

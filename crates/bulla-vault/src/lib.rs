@@ -81,7 +81,7 @@ pub use damage::Damage;
 pub use erase::{Committed, Erased, Erasure, Unconfirmed};
 pub use open::Settings;
 pub use reader::VaultReader;
-pub use record::{GivenUp, MAX_ERASED};
+pub use record::MAX_ERASED;
 pub use replica::{MAX_REPLICAS, ReplicaLocation, check_replicas, require_empty_replicas};
 pub use replicas::ReplicaState;
 pub use root::{AgeRoot, Root, RootFile, RootKey};
@@ -211,7 +211,7 @@ impl Vault {
         self.shared.skip_to(next)
     }
 
-    /// The numbers that [`Vault::skip_to`] and [`Vault::leave_out`] left out, ascending: nobody has a key of any of them.
+    /// The numbers that [`Vault::skip_to`] and [`Vault::mark_given_up`] left out, ascending: nobody has a key of any of them.
     ///
     /// # Errors
     /// Where the vault cannot be read.

@@ -17,7 +17,7 @@ pub(super) struct Original<'o> {
 }
 
 /// How far a vault has come. Two vaults of one log with the same mark have the same content.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Mark {
     pub(super) meta: Meta,
     pub(super) changes: Changes,

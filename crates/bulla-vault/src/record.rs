@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 1: "bullaVM4" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ follows: size u64, root (32) ‖ next index bucket u32
-//!    ‖ unfollowed u64, where something is ‖ given up: known u64, left u64, where something was ‖ CRC-32C
+//!    ‖ unfollowed u64, where something is ‖ given up: so many times, at most 64: id (16), ascending ‖ CRC-32C
 //! 2: "bullaVE3" ‖ state u8: 0 none, 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ SHA-256 of what was written down of it (32)
 //!    ‖ so many numbers u64 ‖ CRC-32C
 //! 3: none
@@ -19,15 +19,16 @@ use super::table::Table;
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::environment::Random;
-use bulla_crypto::group::Followed;
+use bulla_crypto::group::{Followed, PartId};
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What the vault is, and how far it has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Meta {
     pub(super) log: LogId,
     pub(super) generation: u64,
@@ -38,18 +39,9 @@ pub(super) struct Meta {
     /// As [`Followed::unfollowed`], of these frames.
     pub(super) unfollowed: Option<u64>,
     /// As [`super::Vault::given_up`].
-    pub(super) given_up: Option<GivenUp>,
+    pub(super) given_up: BTreeSet<PartId>,
     /// The id that the next new index bucket gets; none in use has it or a greater one.
     pub(super) next_bucket: u32,
-}
-
-/// A part of a log that is given up, or was: its newest part, which is lost for good.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GivenUp {
-    /// How many frames of that log the keys knew of; 0 where nothing told.
-    pub known: u64,
-    /// How many frames were left when that began; once it is done, as many as there are up to the event that tells of it, with that.
-    pub left: u64,
 }
 
 /// Identifies the last transaction. Two copies of one vault with the same value have the same content.
@@ -77,6 +69,8 @@ pub(super) struct Skipped(pub(super) Vec<(u64, u64)>);
 
 /// The most subjects that one erasure takes.
 pub const MAX_ERASED: usize = 4096;
+/// The most parts of the log that the vault knows to be given up.
+pub(super) const MAX_GIVEN_UP: usize = 64;
 /// The most ranges of numbers that were skipped: a record of a mebibyte.
 pub(super) const MAX_SKIPPED: usize = 1 << 16;
 
@@ -158,7 +152,7 @@ pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), T
         next_number: 0,
         follows: TreeHead::empty(),
         unfollowed: None,
-        given_up: None,
+        given_up: BTreeSet::new(),
         next_bucket: 1,
     }
     .write(txn, keys)
@@ -184,15 +178,17 @@ impl Meta {
         let content = checked(bytes)?;
         let [magic, log @ ..] = content.as_chunks::<8>().0 else { return None };
         let (content, rest) = content.split_at_checked(META_LENGTH)?;
-        let (rest, []) = rest.as_chunks::<8>() else { return None };
-        let number = |at: usize| rest.get(at).map(|number| u64::from_le_bytes(*number));
-        let given_up = |at| Some(GivenUp { known: number(at)?, left: number(at + 1)? });
-        let (unfollowed, given_up) = match rest.len() {
-            0 | 1 => (number(0), None),
-            2 => (None, given_up(0)),
-            3 => (number(0), given_up(1)),
-            _ => return None,
+        // Eight bytes more than ids are is what says that something is unfollowed.
+        let (unfollowed, ids) = rest.split_at(rest.len() % 16);
+        let unfollowed = match unfollowed {
+            [] => None,
+            number => Some(u64::from_le_bytes(number.try_into().ok()?)),
         };
+        let ids = ids.as_chunks::<16>().0;
+        if ids.len() > MAX_GIVEN_UP || !ids.is_sorted_by(|one, next| one < next) {
+            return None;
+        }
+        let given_up = ids.iter().map(|id| PartId(*id)).collect();
         let [low, high, generation, next_number, size, ..] = log else { return None };
         let is_followed = |frame: &u64| *frame < u64::from_le_bytes(*size) || *frame == Followed::NOWHERE;
         if magic != META_MAGIC || !unfollowed.iter().all(is_followed) {
@@ -222,8 +218,25 @@ impl Meta {
             self.unfollowed.map(|frame| if frame < head.size { frame } else { Followed::NOWHERE });
     }
 
+    /// Takes these parts for ones that the log gave up, and that are seen to.
+    ///
+    /// # Errors
+    /// `Refused` where they come to more than there can be.
+    pub(super) fn give_up(&mut self, ids: &BTreeSet<PartId>) -> Result<()> {
+        self.given_up.extend(ids);
+        match self.given_up.len() <= MAX_GIVEN_UP {
+            true => Ok(()),
+            false => {
+                let message = format!(
+                    "a vault can follow a log of which {MAX_GIVEN_UP} parts were given up, and this would be more"
+                );
+                Err(Error::new(ErrorKind::Refused, message))
+            }
+        }
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(META_LENGTH + 24 + 4 + SEAL);
+        let mut bytes = Vec::with_capacity(META_LENGTH + 8 + 16 * self.given_up.len() + 4 + SEAL);
         bytes.extend_from_slice(META_MAGIC);
         bytes.extend_from_slice(&self.log.0);
         bytes.extend_from_slice(&self.generation.to_le_bytes());
@@ -231,8 +244,8 @@ impl Meta {
         bytes.extend_from_slice(&self.follows.size.to_le_bytes());
         bytes.extend_from_slice(&self.follows.root.0);
         bytes.extend_from_slice(&self.next_bucket.to_le_bytes());
-        let given_up = self.given_up.iter().flat_map(|GivenUp { known, left }| [*known, *left]);
-        bytes.extend(self.unfollowed.into_iter().chain(given_up).flat_map(u64::to_le_bytes));
+        bytes.extend(self.unfollowed.into_iter().flat_map(u64::to_le_bytes));
+        bytes.extend(self.given_up.iter().flat_map(|PartId(id)| id));
         with_check(bytes)
     }
 

@@ -144,7 +144,7 @@ impl Shared {
     /// The vault as it is now.
     fn original(&self) -> Result<Original<'_>> {
         let mark = self.snapshot(|snapshot| {
-            Ok(Mark { meta: snapshot.meta, changes: Changes::read(snapshot.txn, snapshot.keys)? })
+            Ok(Mark { meta: snapshot.meta.clone(), changes: Changes::read(snapshot.txn, snapshot.keys)? })
         })?;
         Ok(Original { database: &self.database, roots: &self.roots, keys: self.keys(), mark })
     }

@@ -292,8 +292,12 @@ impl Change<'_, '_> {
         let (mut index, mut new) = (IndexRows::default(), Vec::new());
         let mut met = HashMap::with_capacity(pseudonyms.len());
         // Another thread may have added a subject between our snapshot and our turn to write.
-        let snapshot =
-            Snapshot { txn: self.txn, meta: self.meta, keys: &self.keys, erasing: self.erasing.clone() };
+        let snapshot = Snapshot {
+            txn: self.txn,
+            meta: self.meta.clone(),
+            keys: &self.keys,
+            erasing: self.erasing.clone(),
+        };
         for pseudonym in pseudonyms {
             let Vacant(vacant) = met.entry(*pseudonym) else { continue };
             let found = snapshot.find_in(&mut index, *pseudonym)?;

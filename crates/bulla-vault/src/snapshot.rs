@@ -37,7 +37,7 @@ impl Shared {
     /// # Errors
     /// Where it cannot be read.
     pub(super) fn meta(&self) -> Result<Meta> {
-        self.snapshot(|snapshot| Ok(snapshot.meta))
+        self.snapshot(|snapshot| Ok(snapshot.meta.clone()))
     }
 
     /// Runs `work` on a snapshot.
@@ -129,7 +129,8 @@ impl Shared {
             return Err(self.database.went_back().into());
         }
         self.note(Known { changes, next_number: meta.next_number });
-        Ok((meta, Erasing::read(txn, keys, meta.next_number)?))
+        let erasing = Erasing::read(txn, keys, meta.next_number)?;
+        Ok((meta, erasing))
     }
 
     fn with_keys<T>(&self, work: impl Fn(&Keys) -> Result<T, TransactionError>) -> Result<T> {

@@ -4,57 +4,64 @@
 //!   the rest; that stays damage, as does a row that is missing or does not open.
 //! - They are left out only where somebody says that a part of the log is lost: otherwise they are damage too ([`super::Damage`]).
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::Vault;
 use super::gone::Gone;
 use super::index::{self, Bucket};
-use super::record::{GivenUp, Skipped};
+use super::record::Skipped;
 use super::rows::{self, RowOpener};
 use super::snapshot::Snapshot;
 use super::table::Table;
 use super::transaction_error::TransactionError;
-use super::{Shared, Vault};
+use bulla_crypto::group::{Followed, PartId};
 use bulla_proof::tree::TreeHead;
 use bulla_store::Result;
 
 impl Vault {
-    /// What [`Vault::skipped`] says after [`Vault::leave_out`].
+    /// What [`Vault::skipped`] says once the unexplained numbers are left out ([`Vault::mark_given_up`]).
     ///
     /// # Errors
-    /// As [`Vault::leave_out`]; nothing is written.
+    /// As [`Vault::mark_given_up`]; nothing is written.
     pub fn skipped_with_unexplained(&self, erased: &dyn Fn(u64) -> bool) -> Result<Vec<Range<u64>>> {
         self.check_owner()?;
         let skipped = self.shared.snapshot(|snapshot| snapshot.skipped_with_unexplained(erased))?;
         Ok(skipped.into_ranges())
     }
 
-    /// Leaves out the numbers that nobody has and nothing says why: where the log has lost what told that they were erased, it can erase
-    /// others after this. `erased` says of a number whether the log tells that its key was destroyed. It may be done again. From then on
-    /// the vault has followed nothing: what it followed was another log than the one that is left. Events that it passed over stay so for
-    /// good ([`Vault::unfollowed`]): whatever they told is lost. With `given_up`, of a vault that has followed that part, it says so in the
-    /// same state ([`Vault::given_up`]).
+    /// Marks the vault as that with which a part of the log is given up: `given_up` has its id, beside those of the parts that the log tells of.
+    /// From then on the vault has followed nothing: what it followed was another log than the one that is left. Events that it passed over stay so
+    /// for good ([`Vault::unfollowed`]): whatever they told is lost. So it is with all of that part where the vault `is_behind`. It may be done again.
     ///
-    /// Nobody can tell these numbers from somebody's whose row was put back to what it was before they came, and the index's row with
-    /// it. So this is for whoever knows that a part of the log is lost.
+    /// With `erased` it also leaves out the numbers that nobody has and nothing says why: where the log has lost what told that they were
+    /// erased, it can erase others after this. It says of a number whether the log tells that its key was destroyed. Nobody can tell these
+    /// numbers from somebody's whose row was put back to what it was before they came, and the index's row with it. So this is for whoever
+    /// knows that a part of the log is lost that the vault had followed.
     ///
     /// # Errors
-    /// `Refused` where they come to more ranges than the vault can leave out; `Unavailable` where there are such numbers and a row of the
-    /// index is damaged, since then nobody can say of which of them; else where the vault cannot be written.
-    pub fn leave_out(&self, erased: &dyn Fn(u64) -> bool, given_up: Option<GivenUp>) -> Result<()> {
+    /// `Refused` where the parts, or the ranges of numbers to leave out, come to more than the vault can have; `Unavailable` where there are
+    /// such numbers and a row of the index is damaged, since then nobody can say of which of them; else where the vault cannot be written.
+    pub fn mark_given_up(
+        &self,
+        given_up: &BTreeSet<PartId>,
+        is_behind: bool,
+        erased: Option<&dyn Fn(u64) -> bool>,
+    ) -> Result<()> {
         self.check_writable()?;
-        self.shared.leave_out(erased, given_up)
-    }
-}
-
-impl Shared {
-    fn leave_out(&self, erased: &dyn Fn(u64) -> bool, given_up: Option<GivenUp>) -> Result<()> {
-        self.change(|change| {
-            let erasing = change.erasing.clone();
-            let snapshot = Snapshot { txn: change.txn, meta: change.meta, keys: &change.keys, erasing };
-            let skipped = snapshot.skipped_with_unexplained(erased)?;
-            skipped.write(change.txn, &change.keys)?;
+        self.shared.change(|change| {
+            if let Some(erased) = erased {
+                let erasing = change.erasing.clone();
+                let snapshot =
+                    Snapshot { txn: change.txn, meta: change.meta.clone(), keys: &change.keys, erasing };
+                let skipped = snapshot.skipped_with_unexplained(erased)?;
+                skipped.write(change.txn, &change.keys)?;
+            }
+            change.meta.give_up(given_up)?;
             change.meta.follow(TreeHead::empty());
-            change.meta.given_up = given_up.or(change.meta.given_up);
+            if is_behind {
+                change.meta.unfollowed = Some(Followed::NOWHERE);
+            }
             Ok(())
         })
     }

@@ -5,7 +5,7 @@ use super::*;
 use bulla_crypto::subject::Secret;
 use bulla_proof::hash::Hash;
 use index::{Bucket, Entry, IndexRows};
-use record::{Changes, Erasing, GivenUp, Meta, Skipped};
+use record::{Changes, Erasing, Meta, Skipped};
 use rows::{Person, ROW, Row, RowCipher};
 use table::Table;
 use transaction_error::TransactionError;
@@ -376,7 +376,7 @@ fn records_are_read_back() {
         next_number: 1 << 30,
         follows: head(1 << 50),
         unfollowed: Some(1 << 49),
-        given_up: Some(GivenUp { known: 1 << 50, left: 1 << 48 }),
+        given_up: parts(64),
         next_bucket: 77,
     };
     let erasing = Erasing { numbers: (0..4096).collect(), erased: true, written: Hash([7; 32]) };
@@ -396,7 +396,7 @@ fn records_are_read_back() {
     vault
         .shared
         .snapshot(|it| {
-            assert_eq!((it.meta, it.erasing.clone()), (meta, Some(erasing.clone())));
+            assert_eq!((&it.meta, it.erasing.clone()), (&meta, Some(erasing.clone())));
             assert_eq!(Changes::read(it.txn, it.keys)?, changes);
             assert_eq!(Skipped::read(it.txn, it.keys)?, skipped);
             assert_eq!(Bucket::of(it.txn, it.keys, 0x1234)?, bucket);
@@ -430,15 +430,26 @@ fn records_of_more_than_there_can_be_are_refused() {
         next_number: 3,
         follows: head(7),
         unfollowed: None,
-        given_up: None,
+        given_up: BTreeSet::new(),
         next_bucket: 1,
     };
-    let is_read = |unfollowed| Meta::decode(&Meta { unfollowed, ..meta }.encode()).is_some();
+    let is_read = |unfollowed| Meta::decode(&Meta { unfollowed, ..meta.clone() }.encode()).is_some();
     assert!(is_read(None) && is_read(Some(6)) && is_read(Some(u64::MAX)));
     assert!(!is_read(Some(7)) && !is_read(Some(u64::MAX - 1)));
-    let given_up = Some(GivenUp { known: 6, left: 5 });
-    for meta in [meta, Meta { given_up, ..meta }, Meta { unfollowed: Some(6), given_up, ..meta }] {
-        assert_eq!(Meta::decode(&meta.encode()), Some(meta));
+    for unfollowed in [None, Some(6)] {
+        let with = |given_up| Meta { unfollowed, given_up, ..meta.clone() };
+        for count in [0, 1, 64] {
+            assert_eq!(Meta::decode(&with(parts(count)).encode()), Some(with(parts(count))));
+        }
+        assert_eq!(Meta::decode(&with(parts(65)).encode()), None);
+        // The ids ascend, each once.
+        let bytes = with(parts(2)).encode();
+        let (content, _) = bytes.split_last_chunk::<4>().unwrap();
+        let (content, last) = content.split_last_chunk::<16>().unwrap();
+        for last in [[0; 16], [9; 16], *last] {
+            let bytes = record::with_check([content, &last].concat());
+            assert_eq!(Meta::decode(&bytes).is_some(), last != [0; 16], "{last:?}");
+        }
     }
     let ranges = |count| Skipped((0..count).map(|range| (3 * range, 3 * range + 2)).collect());
     let is_read = |count| Skipped::decode(&ranges(count).encode()).is_some();

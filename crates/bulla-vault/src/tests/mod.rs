@@ -17,10 +17,12 @@ mod whole;
 
 use super::*;
 use bulla_crypto::environment::SystemRandom;
+use bulla_crypto::group::PartId;
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{FileSystem, Store};
 use bulla_testkit::fault::Faults;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tempfile::TempDir;
@@ -151,6 +153,16 @@ fn erase_numbers(vault: &Vault, numbers: &[u64]) -> Result<Option<Erased>> {
 }
 
 /// The head of some tree of so many frames.
+/// Leaves out the numbers of whom nothing tells but `erased`.
+fn leave_out(vault: &Vault, erased: &dyn Fn(u64) -> bool) -> Result<()> {
+    vault.mark_given_up(&BTreeSet::new(), false, Some(erased))
+}
+
+/// The ids of so many parts of the log.
+fn parts(count: u8) -> BTreeSet<PartId> {
+    (0..count).map(|part| PartId([part; 16])).collect()
+}
+
 fn head(size: u64) -> TreeHead {
     TreeHead { size, root: Hash([size as u8; 32]) }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use bulla_crypto::group::{Followed, GroupKeys};
-use record::{GivenUp, MAX_SKIPPED, Skipped};
+use record::{MAX_GIVEN_UP, MAX_SKIPPED, Skipped};
 use table::Table;
 
 fn nobody(_: u64) -> bool {
@@ -61,7 +61,7 @@ fn whose_erasure_nothing_tells_of_is_left_out_and_others_can_be_erased_after_tha
     assert_eq!(vault.skipped_with_unexplained(&told).unwrap(), expected);
     assert_eq!(vault.skipped().unwrap(), [], "to look changes nothing");
     for again in [false, true] {
-        vault.leave_out(&told, None).unwrap();
+        leave_out(&vault, &told).unwrap();
         assert_eq!(vault.skipped().unwrap(), expected, "{again}");
     }
     assert_eq!(vault.look_up(&["s4", "s3"], told).unwrap(), [Some(4), None]);
@@ -70,7 +70,7 @@ fn whose_erasure_nothing_tells_of_is_left_out_and_others_can_be_erased_after_tha
     // A number below the greatest that were skipped is one more.
     vault.skip_to(1000).unwrap();
     vault.confirm(erase(&vault, &["s4", "s39"]).unwrap().unwrap().numbers()).unwrap();
-    vault.leave_out(&told, None).unwrap();
+    leave_out(&vault, &told).unwrap();
     drop(vault);
     let vault = world.open();
     assert_eq!(vault.skipped().unwrap(), [3..5, 20..22, 39..1000]);
@@ -85,7 +85,7 @@ fn all_numbers_of_a_row_can_be_left_out() {
     let world = with_uncached(Settings::default());
     let names = (16..32).map(|number| format!("s{number}")).collect::<Vec<_>>();
     let vault = erased_without_a_word(&world, &names.iter().map(String::as_str).collect::<Vec<_>>());
-    vault.leave_out(&nobody, None).unwrap();
+    leave_out(&vault, &nobody).unwrap();
     assert_eq!(vault.skipped().unwrap(), std::slice::from_ref(&(16..32)));
     vault.confirm(erase(&vault, &["s15", "s32"]).unwrap().unwrap().numbers()).unwrap();
     assert_eq!(damage(&vault), [Damage::Unexplained(15), Damage::Unexplained(32)]);
@@ -98,14 +98,14 @@ fn where_nothing_is_unexplained_nobody_is_left_out() {
     fill(&vault, "s", 40);
     // Neither who is being erased, nor who was erased and is not confirmed yet: the vault itself says why they are gone.
     let erasure = vault.begin_erasure(&["s3"]).unwrap().unwrap();
-    vault.leave_out(&nobody, None).unwrap();
+    leave_out(&vault, &nobody).unwrap();
     let erased = erasure.commit().unwrap().destroy().unwrap();
-    vault.leave_out(&nobody, None).unwrap();
+    leave_out(&vault, &nobody).unwrap();
     assert_eq!(vault.skipped().unwrap(), []);
     vault.confirm(erased.numbers()).unwrap();
     assert_eq!(damage(&vault), [Damage::Unexplained(3)]);
     let reader = Vault::open(world.path(), LOG, Access::Read, &world.settings).unwrap();
-    assert_eq!(reader.leave_out(&nobody, None).unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(leave_out(&reader, &nobody).unwrap_err().kind(), ErrorKind::Refused);
     assert_eq!(reader.skipped_with_unexplained(&nobody).unwrap(), std::slice::from_ref(&(3..4)));
 }
 
@@ -117,7 +117,7 @@ fn whom_the_index_leads_to_is_not_left_out() {
     let before = rows(&vault, Table::Rows);
     assert_eq!(number(&vault, "new"), 40);
     put(&vault, &before);
-    vault.leave_out(&nobody, None).unwrap();
+    leave_out(&vault, &nobody).unwrap();
     assert_eq!(vault.skipped().unwrap(), std::slice::from_ref(&(3..4)));
     let found = damage(&vault);
     assert_eq!(found, [Damage::Unexplained(40), Damage::Misled(40)]);
@@ -131,7 +131,7 @@ fn rows_that_are_missing_or_do_not_open_stay_damage() {
     put(&vault, &[(Table::Rows, 0, vec![7; rows::ROW])]);
     let taken = vault.shared.database.write(|txn| txn.delete_range(Table::Rows, 2..=2));
     taken.map_err(|error| error.into_error("test")).unwrap();
-    vault.leave_out(&nobody, None).unwrap();
+    leave_out(&vault, &nobody).unwrap();
     assert_eq!(vault.skipped().unwrap(), std::slice::from_ref(&(20..21)));
     assert_eq!(damage(&vault), [Damage::Row(0), Damage::Missing(2)]);
 }
@@ -144,7 +144,7 @@ fn where_a_row_of_the_index_does_not_open_nobody_is_left_out() {
     let index = rows(&vault, Table::Index).pop().unwrap();
     put(&vault, &[(Table::Index, index.1, vec![7; index.2.len()])]);
     for error in
-        [vault.leave_out(&nobody, None).unwrap_err(), vault.skipped_with_unexplained(&nobody).unwrap_err()]
+        [leave_out(&vault, &nobody).unwrap_err(), vault.skipped_with_unexplained(&nobody).unwrap_err()]
     {
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         assert!(error.to_string().contains("vault.db is damaged (its row 255 of index bucket"), "{error}");
@@ -158,7 +158,7 @@ fn an_older_record_of_what_was_left_out_is_noticed() {
     let world = with_uncached(Settings::default());
     let vault = erased_without_a_word(&world, &["s3"]);
     let before = record_of_skipped(&vault);
-    vault.leave_out(&nobody, None).unwrap();
+    leave_out(&vault, &nobody).unwrap();
     let now = record_of_skipped(&vault);
     assert_eq!(damage(&vault), []);
     put(&vault, &before);
@@ -177,7 +177,7 @@ fn a_replica_has_what_was_left_out() {
     let replicas = vec![ReplicaLocation::new(replica.path())];
     let world = with_uncached(Settings { replicas, ..Settings::default() });
     let vault = erased_without_a_word(&world, &["s3"]);
-    vault.leave_out(&nobody, None).unwrap();
+    leave_out(&vault, &nobody).unwrap();
     drop(vault);
     let place = tempfile::tempdir().unwrap();
     copy(replica.path(), place.path());
@@ -195,7 +195,7 @@ fn more_ranges_than_there_can_be_are_refused() {
     vault.shared.change(|change| Skipped(Vec::clone(&most)).write(change.txn, &change.keys)).unwrap();
     let before = record_of_skipped(&vault);
     for error in
-        [vault.leave_out(&nobody, None).unwrap_err(), vault.skipped_with_unexplained(&nobody).unwrap_err()]
+        [leave_out(&vault, &nobody).unwrap_err(), vault.skipped_with_unexplained(&nobody).unwrap_err()]
     {
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert!(error.to_string().contains("a vault can leave out 65536 ranges of numbers"), "{error}");
@@ -225,41 +225,58 @@ fn what_was_passed_over_stays_so_for_good_once_the_log_lacks_it() {
     let world = World::new();
     let vault = world.open();
     let up_to = |vault: &Vault| {
-        let Followed { frames, root, unfollowed } = vault.erased_up_to().unwrap();
+        let Followed { frames, root, unfollowed, .. } = vault.erased_up_to().unwrap();
         assert_eq!((Some(head(frames).root), vault.unfollowed().unwrap()), (root, unfollowed));
         (frames, unfollowed)
     };
-    vault.follow_but(head(7), Some(5)).unwrap();
+    vault.follow_but(head(7), Some(5), &parts(0)).unwrap();
     vault.follow(head(9)).unwrap();
     drop(vault);
     let vault = world.open();
     assert_eq!(up_to(&vault), (9, Some(5)));
-    vault.follow_but(head(9), None).unwrap();
+    vault.follow_but(head(9), None, &parts(0)).unwrap();
     vault.follow(head(12)).unwrap();
     assert_eq!(up_to(&vault), (12, None));
-    vault.follow_but(head(12), Some(5)).unwrap();
-    vault.leave_out(&nobody, None).unwrap();
+    vault.follow_but(head(12), Some(5), &parts(0)).unwrap();
+    leave_out(&vault, &nobody).unwrap();
     assert_eq!(vault.unfollowed().unwrap(), Some(Followed::NOWHERE));
     vault.follow(head(20)).unwrap();
     assert_eq!(up_to(&vault), (20, Some(Followed::NOWHERE)));
 }
 
-/// A vault that was there before does not say it, whatever it is told of the log later.
+/// A copy from before does not say it, whatever it is told of the log later.
 #[test]
-fn a_vault_says_that_it_saw_a_part_of_the_log_given_up() {
+fn a_vault_says_which_parts_of_the_log_were_given_up() {
     let world = World::new();
     let vault = world.open();
     vault.follow(head(9)).unwrap();
-    vault.leave_out(&nobody, None).unwrap();
-    assert_eq!(vault.given_up().unwrap(), None);
-    let part = GivenUp { known: 9, left: 4 };
-    vault.leave_out(&nobody, Some(part)).unwrap();
-    vault.leave_out(&nobody, None).unwrap();
-    vault.follow_but(head(5), None).unwrap();
+    vault.mark_given_up(&parts(2), false, None).unwrap();
+    assert_eq!((vault.follows().unwrap(), vault.unfollowed().unwrap()), (TreeHead::empty(), None));
+    vault.follow(head(5)).unwrap();
     drop(vault);
     let vault = world.open();
-    assert_eq!((vault.given_up().unwrap(), vault.follows().unwrap()), (Some(part), head(5)));
-    let told = GivenUp { left: 6, ..part };
-    vault.gave_up(told).unwrap();
-    assert_eq!(vault.given_up().unwrap(), Some(told));
+    assert_eq!((vault.given_up().unwrap(), vault.follows().unwrap()), (parts(2), head(5)));
+    assert_eq!(vault.erased_up_to().unwrap().given_up, parts(2));
+    // What it is told of one later stays beside what it knows, and goes with what it follows.
+    vault.follow_but(head(5), None, &BTreeSet::from([PartId([2; 16])])).unwrap();
+    assert_eq!(vault.given_up().unwrap(), parts(3));
+    vault.mark_given_up(&parts(1), true, None).unwrap();
+    vault.follow(head(7)).unwrap();
+    assert_eq!((vault.given_up().unwrap(), vault.unfollowed().unwrap()), (parts(3), Some(Followed::NOWHERE)));
+}
+
+#[test]
+fn a_vault_knows_of_no_more_parts_than_its_record_holds() {
+    let world = World::new();
+    let vault = world.open();
+    let most = u8::try_from(MAX_GIVEN_UP).unwrap();
+    vault.mark_given_up(&parts(most), false, None).unwrap();
+    for refused in [
+        vault.mark_given_up(&parts(most + 1), true, None),
+        vault.follow_but(head(9), Some(Followed::NOWHERE), &parts(most + 1)),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Refused);
+    }
+    assert_eq!((vault.given_up().unwrap(), vault.unfollowed().unwrap()), (parts(most), None));
+    assert_eq!(vault.follows().unwrap(), TreeHead::empty());
 }

@@ -5,7 +5,7 @@ use super::*;
 use bulla_crypto::subject::Secret;
 use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
-use record::{Changes, Erasing, GivenUp, Meta, Skipped};
+use record::{Changes, Erasing, Meta, Skipped};
 use rows::{Person, Row, RowCipher, first_of};
 use serde_json::Value;
 use table::Table;
@@ -102,12 +102,12 @@ fn records_are_the_other_implementation_s() {
         next_number: 8201,
         follows,
         unfollowed: None,
-        given_up: None,
+        given_up: BTreeSet::new(),
         next_bucket: 10,
     };
-    let passed_over = Meta { unfollowed: Some(299), ..meta };
-    let given_up = Meta { given_up: Some(GivenUp { known: 400, left: 250 }), ..meta };
-    let both = Meta { unfollowed: Some(299), ..given_up };
+    let passed_over = Meta { unfollowed: Some(299), ..meta.clone() };
+    let given_up = Meta { given_up: parts(2), ..meta.clone() };
+    let both = Meta { unfollowed: Some(299), ..given_up.clone() };
     let erasing = Erasing {
         numbers: vec![17, 1 << 40],
         erased: false,

@@ -4,9 +4,10 @@
 //! are carried out again from the log's events. And it does not know which numbers the log gave to data subjects since then, which
 //! must not be given to anybody else: only the blocks say how far the numbers went, so somebody has to be able to open them.
 //!
-//! Where it is the log whose newest part is lost, the vault has destroyed keys by erasures that nothing tells of any more. It leaves these
-//! numbers out before it follows the log that is left: until then it says by itself that it followed more, and from then on that it has
-//! followed the part that is given up. Of any other vault nobody can tell, and nothing is read under it.
+//! Where it is the log whose newest part is lost, that part gets an id, and the vault is marked with it before anything else is done, and leaves out
+//! the numbers whose keys it destroyed by erasures that nothing tells of any more. The log tells the id by an event. So a vault that is put in
+//! place later is known by what it is marked with: one that lacks an id of which the log tells is from before that part was given up, or of
+//! that part.
 //!
 //! A seal state that is lost can be made anew by whoever has the seal key, S_0: it is the state that the log began with, and opening
 //! goes on from there over every frame. What it knew of frames beyond the checkpoint is lost.
@@ -21,20 +22,20 @@ use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::personal;
-use crate::keys::restoring::Unknown;
+use crate::keys::restoring::{GivenUp, Unknown};
 use crate::keys::seal_state::SealState;
 use crate::keys::vault;
 use crate::read::reader::Reader;
+use crate::scan::given_up;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::{self, not_there};
 use crate::scan::snapshot::Snapshot;
 use crate::write::engine::pins::PinAtHand;
 use crate::write::engine::{
-    Directories, Engine, Vaults, after_resumed, check_kept_replicas, leave_out, load_signing_key, pass_over,
-    tuning,
+    Directories, Engine, Vaults, after_resumed, check_kept_replicas, load_signing_key, mark_given_up, tuning,
 };
 use bulla_crypto::environment::Environment;
-use bulla_crypto::group::Followed;
+use bulla_crypto::group::PartId;
 use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::entry::MAX_SUBJECTS;
@@ -42,9 +43,10 @@ use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Paths, Store};
 use bulla_text::spelling::counted;
-use bulla_vault::{Access, GivenUp, Vault};
+use bulla_vault::{Access, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
-use outlook::{Found, Looked, look, truncated};
+use outlook::{Found, Looked, look};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,6 +60,7 @@ pub struct Restore {
     seal_key: Option<Zeroizing<String>>,
     new_vault: bool,
     older_log: bool,
+    older_vault: bool,
     environment: Environment,
     tell: Box<dyn Fn(&Outlook)>,
 }
@@ -92,6 +95,7 @@ impl Restore {
             seal_key: None,
             new_vault: false,
             older_log: false,
+            older_vault: false,
             environment: Environment::default(),
             tell: Box::new(|_| ()),
         }
@@ -126,6 +130,13 @@ impl Restore {
         self
     }
 
+    /// With a vault that may not have followed what is given up ([`Outlook::vault_behind`]), since no newer one is left: nothing is read under its keys
+    /// from then on, for good, and no other vault of the log's can take its place later.
+    pub fn older_vault(mut self) -> Self {
+        self.older_vault = true;
+        self
+    }
+
     /// With another environment.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
@@ -154,8 +165,8 @@ impl Restore {
     ///
     /// # Errors
     /// `NoKey` where the identity does not open a block that the backup knows nothing of, and where the seal state is missing
-    /// and no seal key was given; `Refused` where the seal key is another log's, and where a new vault is asked for and there is one,
-    /// or a replica of one; else as [`crate::Log::open`].
+    /// and no seal key was given; `Refused` where the seal key is another log's, where a new vault is asked for and there is one,
+    /// or a replica of one, and, unless [`Restore::older_vault`] says that it may be, where the vault is behind; else as [`crate::Log::open`].
     pub fn run(self) -> Result<Restored> {
         let (log, keys) = (FileSystem::new(&self.directory), FileSystem::new(&self.keys));
         self.run_in(Arc::new(log), Arc::new(keys))
@@ -168,11 +179,15 @@ impl Restore {
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let log = paths::join_to_write(log, Some(&keys), &[], &self.environment)?;
         let stores = (log.clone(), keys.clone());
-        let Begun { config, directories, state, unknown, reader, replicas, looked } = self.begin(&stores)?;
+        let Begun { config, directories, state, unknown, parts, is_refused, reader, replicas, looked } =
+            self.begin(&stores)?;
         let Looked { outlook, mut numbers, mut erased, is_cut } = looked;
         (self.tell)(&outlook);
         if !outlook.needed {
             return Ok(Restored { outlook, lost: 0, hold_differences: Vec::new(), resumed: None });
+        }
+        if is_refused {
+            return Err(behind(&*keys));
         }
         // What was kept about data subjects is as old as the backup, and nothing says what of it holds no more.
         personal::remove(&*keys)?;
@@ -181,20 +196,17 @@ impl Restore {
             unknown.save(&*keys)?;
         }
         let given_up = unknown.and_then(|unknown| unknown.given_up);
-        // Before the seal state is there: with that nothing says that the log may have been longer.
-        if outlook.vault_behind {
-            pass_over(&replicas, (&*log, &*keys), &config, &self.environment)?;
-        }
-        if outlook.makes_seal_state {
-            state.save(&*keys)?;
-        }
         if unknown.is_some_and(|unknown| unknown.new_vault) {
             vault::create_lost_vault(&config, &*keys, &self.environment)?;
         }
-        // Opening the log has the vault follow it, after which nothing says that the log was longer.
-        if is_cut {
-            let given_up = given_up.filter(|_| !outlook.vault_behind);
-            leave_out(&replicas, (&*log, &*keys), &config, &self.environment, (&erased, given_up))?;
+        // Before the seal state is there, and before opening the log has the vault follow it: after either nothing else says that the log was longer.
+        if given_up.is_some() {
+            let (stores, erased) = ((&*log, &*keys), is_cut.then_some(&erased));
+            let marks = (&parts, outlook.vault_behind);
+            mark_given_up(&replicas, stores, (&config, &self.environment), marks, erased)?;
+        }
+        if outlook.makes_seal_state {
+            state.save(&*keys)?;
         }
         let vaults = Vaults::of_restore(given_up.is_some());
         let engine = Engine::open_as(stores, &directories, Options::default(), self.environment, vaults)?;
@@ -220,16 +232,11 @@ impl Restore {
                 lost = numbers.lost(&left_out, &erased);
             }
             // A vault from before this is known by it. An attempt that was cut short may have told it.
-            let told = given_up.map(|part| told_in(&engine, &log, part)).transpose()?;
+            given_up.map_or(Ok(()), |part| tell(&engine, &log, part))?;
             // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
             // skipped.
             engine.rotate()?;
             engine.drain_and_finish()?;
-            if let (Some(told), Ok(vault)) = (told, engine.vault())
-                && vault.unfollowed()? != Some(Followed::NOWHERE)
-            {
-                vault.gave_up(told)?;
-            }
             if unknown.is_some() {
                 files::remove(&*keys, files::RESTORING)?;
             }
@@ -276,11 +283,21 @@ impl Restore {
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
         found.compare((&**log, &config), pin.as_ref())?;
         let is_untold = has_lost_path && !found.is_cut();
-        let given_up = found.given_up(is_untold, given_up_before);
-        let vault_behind = match (given_up, vault.as_ref().filter(|_| !new_vault)) {
-            (Some(given_up), Some(vault)) => found.is_behind(vault, given_up_before, given_up)?,
+        let in_place = vault.as_ref().filter(|_| !new_vault);
+        let is_whole = match (given_up_before, in_place) {
+            (Some(part), Some(vault)) if !is_untold => found.is_whole(vault, part)?,
             _ => false,
         };
+        let given_up_before = given_up_before.filter(|_| !is_whole);
+        let vault_and_random = (vault.as_ref(), &*self.environment.random);
+        let given_up = found.given_up(is_untold, given_up_before, vault_and_random)?;
+        let mut parts = found.parts();
+        parts.extend(given_up.map(|part| part.id));
+        let (mut vault_behind, mut is_refused) = (false, false);
+        if let (Some(part), Some(vault)) = (given_up, in_place) {
+            vault_behind = found.is_behind(vault, part)?;
+            is_refused = vault_behind && !self.older_vault && !found.is_marked(vault, part)?;
+        }
         let unknown = match config.erasure || given_up.is_some() {
             true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, given_up))?),
             false => None,
@@ -288,7 +305,7 @@ impl Restore {
         let reads = reader.as_ref().zip(unknown);
         let looked = look(&**keys, &config, vault.as_ref(), (&state, made), (found, vault_behind), reads)?;
         let replicas = tuning.vault_replicas;
-        Ok(Begun { config, directories, state, unknown, reader, replicas, looked })
+        Ok(Begun { config, directories, state, unknown, parts, is_refused, reader, replicas, looked })
     }
 
     /// Whether a new vault is made: where that is asked for, and where an earlier attempt to make one was cut short and nothing has come
@@ -354,15 +371,23 @@ fn lost_path(log: &dyn Store, keys: &dyn Store) -> Error {
     )
 }
 
-/// Has the log tell that this part of it is given up, unless it does already: an event before the frames that the log had then is of another
-/// part. Returns the part as it is once that is done.
-fn told_in(engine: &Engine, log: &Arc<dyn Store>, GivenUp { known, left }: GivenUp) -> Result<GivenUp> {
-    let told = truncated(&Manifest::load(Snapshot::of(log.clone())?)?, left)?;
-    let frame = match told.iter().find(|told| told.1 == known) {
-        Some((frame, _)) => *frame,
-        None => engine.record(Event::Truncated { known })?,
-    };
-    Ok(GivenUp { known, left: frame + 1 })
+/// Why a vault is not gone on with that may not have followed what is given up.
+fn behind(keys: &dyn Store) -> Error {
+    let message = format!(
+        "{} may not have followed what is given up, and whoever was erased in that may have a key in it: nothing would be read under its keys, for \
+         good, and no newer vault could be brought later. Bring the newest one; where this is the newest that is left, say `--older-vault`",
+        keys.describe(files::VAULT)
+    );
+    Error::new(ErrorKind::Refused, message)
+}
+
+/// Has the log tell that this part of it is given up, unless it does already.
+fn tell(engine: &Engine, log: &Arc<dyn Store>, GivenUp { known, id, .. }: GivenUp) -> Result<()> {
+    let told = given_up::told(&Manifest::load(Snapshot::of(log.clone())?)?, 0)?;
+    match told.iter().any(|(_, told)| *told == id) {
+        true => Ok(()),
+        false => engine.record(Event::Truncated { known, id: id.to_string() }).map(drop),
+    }
 }
 
 /// What is known once the locks are held, and before anything is changed.
@@ -372,6 +397,10 @@ struct Begun {
     state: SealState,
     /// Of a log with erasure, and of one that is gone on with although it may have been longer.
     unknown: Option<Unknown>,
+    /// The parts of the log that were given up, as it tells, with the one that is given up now.
+    parts: BTreeSet<PartId>,
+    /// Whether the vault is behind, and nobody has said that it may be.
+    is_refused: bool,
     /// Of a log with erasure.
     reader: Option<Reader>,
     /// Where the vault's replicas are.

@@ -125,8 +125,17 @@ impl GroupKeys for SubjectKeys {
         true
     }
 
+    /// A vault that was put in place while a part of the log is being given up with another one may be from before that: nothing is read under it.
     fn erased_up_to(&self) -> Result<Followed> {
-        self.ask(|source| source.erased_up_to())
+        let followed = self.ask(|source| source.erased_up_to())?;
+        let store = FileSystem::new(&self.keys);
+        match Unknown::load(&store)? {
+            Some(Unknown { given_up: Some(part), .. }) if followed.given_up.contains(&part.id) => {
+                Ok(followed)
+            }
+            Some(unknown @ Unknown { given_up: Some(_), .. }) => Err(unknown.unfinished(&store)),
+            _ => Ok(followed),
+        }
     }
 
     fn missing(&self, from: u64) -> Result<Missing> {

@@ -11,7 +11,7 @@ use super::{SOCKET, socket};
 use crate::admin::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder, HoldOrder, ReleaseOrder};
 use crate::format::event::ExportRecord;
-use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
+use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, PartId, Whose};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use std::cell::Cell;
@@ -226,8 +226,9 @@ impl GroupKeys for Client {
 
     fn erased_up_to(&self) -> Result<Followed> {
         match self.ask(&Request::ErasedUpTo, Answered::Soon)? {
-            Answer::ErasedUpTo { frames, root, unfollowed } => {
-                Ok(Followed { frames, root: Some(Hash(root)), unfollowed })
+            Answer::ErasedUpTo { frames, root, unfollowed, given_up } => {
+                let given_up = given_up.into_iter().map(PartId).collect();
+                Ok(Followed { frames, root: Some(Hash(root)), unfollowed, given_up })
             }
             _ => Err(strange()),
         }

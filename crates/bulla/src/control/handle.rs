@@ -2,7 +2,7 @@
 
 use super::message::{Answer, MAX_GROUPS, Request, Secret, Status};
 use crate::write::engine::Engine;
-use bulla_crypto::group::{BlockContext, GroupKeys};
+use bulla_crypto::group::{BlockContext, GroupKeys, PartId};
 use bulla_proof::commitment::LogId;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
@@ -50,8 +50,9 @@ fn status(engine: &Engine) -> Status {
 fn erased_up_to(engine: &Engine) -> Result<Answer> {
     let (vault, published) = (engine.vault()?, engine.published());
     let (followed, unfollowed) = (vault.follows()?, vault.unfollowed()?);
+    let given_up = vault.given_up()?.into_iter().map(|PartId(id)| id).collect();
     let TreeHead { size, root } = if published.size < followed.size { published } else { followed };
-    Ok(Answer::ErasedUpTo { frames: size, root: root.0, unfollowed })
+    Ok(Answer::ErasedUpTo { frames: size, root: root.0, unfollowed, given_up })
 }
 
 fn secrets(engine: &Engine, place: BlockContext<'_>, groups: &[Vec<u64>]) -> Result<Answer> {

@@ -114,6 +114,8 @@ pub(super) enum Answer {
         root: [u8; 32],
         /// [`bulla_crypto::group::Followed::unfollowed`].
         unfollowed: Option<u64>,
+        /// [`bulla_crypto::group::Followed::given_up`].
+        given_up: Vec<[u8; 16]>,
     },
     Missing(Absent),
     Whose(Vec<Matched>),

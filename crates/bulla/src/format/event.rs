@@ -3,6 +3,7 @@
 use super::json;
 use super::path::PathId;
 use super::segment::SegmentName;
+use bulla_crypto::group::PartId;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::key_order::KeyOrder;
@@ -109,6 +110,8 @@ pub enum Event {
     Truncated {
         /// How many frames the keys knew of; 0 where nothing told.
         known: u64,
+        /// The id of what was given up, in hexadecimal, by which a vault is known that takes it into account.
+        id: String,
     },
     /// The writer is at work: a log that promises a heartbeat has one wherever no epoch and no other event came for so long.
     Heartbeat {},
@@ -333,6 +336,7 @@ impl Event {
             Event::Recovered { sha256, .. } if parse_digest(sha256).is_none() => {
                 "what it calls a digest is none"
             }
+            Event::Truncated { id, .. } if PartId::parse(id).is_none() => "what it calls a part's id is none",
             Event::Erased { numbers, carried_out, remains, .. } => {
                 if !is_ascending(numbers) || !is_ascending(carried_out) {
                     "its numbers are none, or do not ascend"
@@ -426,9 +430,12 @@ impl Event {
         }
     }
 
-    /// Whether a part of the log was given up before it, which may have told of erasures.
-    pub(crate) fn is_truncated(&self) -> bool {
-        matches!(self, Event::Truncated { .. })
+    /// The part of the log that was given up before it, which may have told of erasures.
+    pub(crate) fn gives_up(&self) -> Option<PartId> {
+        match self {
+            Event::Truncated { id, .. } => PartId::parse(id),
+            _ => None,
+        }
     }
 
     /// Whether it tells of a hold, or of the release of one.

@@ -1,8 +1,8 @@
 //! What a key directory that is being taken up did not know when that began: it is kept there until that is done.
 
 use crate::keys::files;
-use bulla_store::{Error, Result, Store};
-use bulla_vault::GivenUp;
+use bulla_crypto::group::PartId;
+use bulla_store::{Error, ErrorKind, Result, Store};
 
 /// The first frame and number that the backup knows nothing of.
 #[derive(Clone, Copy)]
@@ -15,16 +15,27 @@ pub(crate) struct Unknown {
     pub(crate) given_up: Option<GivenUp>,
 }
 
+/// A part of a log that is being given up: its newest part, which is lost for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GivenUp {
+    /// How many frames of that log the keys knew of; 0 where nothing told.
+    pub(crate) known: u64,
+    /// How many frames were left when that began.
+    pub(crate) left: u64,
+    /// The vault with which it is given up is marked with it.
+    pub(crate) id: PartId,
+}
+
 /// What follows the numbers where a new vault is being made.
 const NEW_VAULT: &str = " new-vault";
 /// What follows that where the log may end before what the vault has followed: how many frames the keys knew of comes behind it, then how
-/// many the log had.
+/// many the log had, then the id of what is given up.
 const OLDER_LOG: &str = " older-log ";
 
 /// No vault gives this number, nor one above it.
 const END: u64 = 1 << 32;
 /// The longest file of them, in bytes.
-const MOST: u64 = 128;
+const MOST: u64 = 160;
 
 impl Unknown {
     /// What is written down in `keys`; `None` where nothing is being taken up.
@@ -37,8 +48,9 @@ impl Unknown {
             let text = std::str::from_utf8(&bytes).ok()?.strip_suffix('\n')?;
             let (text, given_up) = match text.split_once(OLDER_LOG) {
                 Some((text, numbers)) => {
+                    let (numbers, id) = numbers.rsplit_once(' ')?;
                     let (known, left) = two_numbers(numbers)?;
-                    (text, Some(GivenUp { known, left }))
+                    (text, Some(GivenUp { known, left, id: PartId::parse(id)? }))
                 }
                 None => (text, None),
             };
@@ -66,9 +78,21 @@ impl Unknown {
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))
     }
 
+    /// That taking `keys` up has to be done again first.
+    pub(crate) fn unfinished(&self, keys: &dyn Store) -> Error {
+        let message = format!(
+            "a restore of {} was begun and not finished: do it again, with `bulla restore{}{}`",
+            keys.describe(""),
+            if self.new_vault { " --new-vault" } else { "" },
+            if self.given_up.is_some() { " --older-log" } else { "" }
+        );
+        Error::new(ErrorKind::Refused, message)
+    }
+
     fn text(&self) -> String {
         let new_vault = if self.new_vault { NEW_VAULT } else { "" };
-        let given_up = self.given_up.map(|GivenUp { known, left }| format!("{OLDER_LOG}{known} {left}"));
+        let given_up =
+            self.given_up.map(|GivenUp { known, left, id }| format!("{OLDER_LOG}{known} {left} {id}"));
         format!("{} {}{new_vault}{}\n", self.frame, self.subject, given_up.unwrap_or_default())
     }
 }
@@ -86,7 +110,7 @@ mod tests {
     #[test]
     fn it_has_one_spelling_and_bounds() {
         let keys = Memory::new();
-        let part = Some(GivenUp { known: u64::MAX, left: u64::MAX });
+        let part = Some(GivenUp { known: u64::MAX, left: u64::MAX, id: PartId([0xaf; 16]) });
         for (new_vault, given_up) in [(false, None), (true, None), (false, part), (true, part)] {
             let unknown = Unknown { frame: u64::MAX, subject: END - 1, new_vault, given_up };
             unknown.save(&keys).unwrap();
@@ -105,10 +129,13 @@ mod tests {
             "",
             "2 1 older-log\n",
             "2 1 older-log 10\n",
-            "2 1 older-log 10 04\n",
-            "2 1 older-log 10 4 1\n",
-            "2 1 older-log 10 4 new-vault\n",
-            "2 1 older-log 10 4 older-log 10 4\n",
+            "2 1 older-log 10 4\n",
+            "2 1 older-log 10 04 000102030405060708090a0b0c0d0e0f\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e\n",
+            "2 1 older-log 10 4 000102030405060708090A0B0C0D0E0F\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f 1\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f new-vault\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f older-log 10 4 000102030405060708090a0b0c0d0e0f\n",
             "2 1 new-vault new-vault\n",
             "2 4294967296\n",
             "18446744073709551616 1\n",

@@ -17,7 +17,7 @@ use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::trust::Trust;
 use crate::scan::unread_events::UnreadEvents;
-use bulla_crypto::group::GroupKeys;
+use bulla_crypto::group::{GroupKeys, PartId};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Result;
 use std::collections::HashSet;
@@ -33,8 +33,8 @@ pub(crate) struct Erased {
     pub(crate) frames: Range<u64>,
     /// Those of them that may tell of more, of a log that is damaged.
     pub(crate) unread: Option<UnreadEvents>,
-    /// The last of them that tells of a part of the log that was given up, which may have told of more.
-    pub(crate) truncated: Option<u64>,
+    /// Those of them that tell of a part of the log that was given up, with its id: it may have told of more.
+    pub(crate) truncated: Vec<(u64, PartId)>,
 }
 
 /// See the module.
@@ -55,9 +55,10 @@ impl<'a> Erasures<'a> {
     }
 
     /// What all events of a damaged log say, for whoever gives out what is left of it with keys that follow its first `followed` frames; `None`
-    /// where it may lack events that they do not follow.
+    /// where it may lack events that they do not follow. `known` has no part that was given up and that they take into account.
     pub(crate) fn of_ruins(known: Erased, followed: Option<u64>) -> Self {
-        let last = known.unread.map(|unread| unread.last).max(known.truncated);
+        let truncated = known.truncated.iter().map(|(frame, _)| *frame).max();
+        let last = known.unread.map(|unread| unread.last).max(truncated);
         let withholds = followed.is_none_or(|followed| last.is_some_and(|last| last >= followed));
         Erasures { withholds, ..Self::new(known, |_| Ok(Erased::default())) }
     }
@@ -183,7 +184,7 @@ impl Erased {
 
     fn take_event(&mut self, frame: u64, event: &Event) {
         self.numbers.extend(event.erases());
-        self.truncated = event.is_truncated().then_some(frame).or(self.truncated);
+        self.truncated.extend(event.gives_up().map(|id| (frame, id)));
     }
 
     fn names_one_of(&self, subjects: &[u64]) -> bool {

@@ -29,6 +29,7 @@ use crate::scan::stored_tree::{self, Chunk, Encoded};
 use crate::scan::unread_events::UnreadEvents;
 use crate::scan::unreferenced::Unreferenced;
 use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::group::PartId;
 use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
@@ -63,8 +64,8 @@ pub(crate) struct Scan<'a> {
     events: Vec<Event>,
     /// The numbers of the data subjects that were erased.
     erased: HashSet<u64>,
-    /// The last frame that tells of a part of the log that was given up.
-    truncated: Option<u64>,
+    /// The frames that tell of a part of the log that was given up, each with its id.
+    truncated: Vec<(u64, PartId)>,
     /// The frames that may tell of more.
     unread: Option<UnreadEvents>,
     /// What was ordered, and where events may be lost, in the order of the frames: to be compared with the orders once it is known
@@ -222,7 +223,7 @@ impl<'a> Scan<'a> {
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
-            truncated: None,
+            truncated: Vec::new(),
             unread: None,
             told: Vec::new(),
             keys: KeyHistory::default(),
@@ -280,9 +281,9 @@ impl<'a> Scan<'a> {
     }
 
     /// The numbers of the data subjects that were erased, as the events say that it has passed, which of the frames that it has
-    /// passed may tell of more, and the last that tells of a part which was given up.
-    pub(crate) fn take_erased(&mut self) -> (HashSet<u64>, Option<UnreadEvents>, Option<u64>) {
-        (std::mem::take(&mut self.erased), self.unread, self.truncated)
+    /// passed may tell of more, and those that tell of a part which was given up.
+    pub(crate) fn take_erased(&mut self) -> (HashSet<u64>, Option<UnreadEvents>, Vec<(u64, PartId)>) {
+        (std::mem::take(&mut self.erased), self.unread, std::mem::take(&mut self.truncated))
     }
 
     /// The next frame that is where it should be; `None` after the last one that the checkpoint covers.
@@ -569,7 +570,7 @@ impl<'a> Scan<'a> {
                         self.take_event(&event);
                         self.keys.event(commitment.frame, &event);
                         self.erased.extend(event.erases());
-                        self.truncated = event.is_truncated().then_some(commitment.frame).or(self.truncated);
+                        self.truncated.extend(event.gives_up().map(|id| (commitment.frame, id)));
                         match event {
                             Event::Erased { .. } | Event::Held { .. } | Event::Released { .. } => {
                                 let place = Finding::new(FindingKind::ErasureUnordered, "");

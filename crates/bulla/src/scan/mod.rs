@@ -14,6 +14,7 @@ pub(crate) mod erasures;
 pub(crate) mod events;
 pub mod finding;
 pub(crate) mod full;
+pub(crate) mod given_up;
 pub(crate) mod keyless;
 pub(crate) mod located;
 pub(crate) mod lost;

@@ -4,7 +4,7 @@
 //! never gave. That holds of the log that the vault followed, which the root over those frames tells. It need not hold of an older copy
 //! that was put in the place of that log, or of one that was gone on with from there.
 
-use crate::scan::events::each_event;
+use crate::scan::given_up;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::{LOOKS, PAUSE};
 use crate::scan::snapshot::Snapshot;
@@ -12,7 +12,6 @@ use crate::scan::trust::Trust;
 use crate::scan::unread_events::UnreadEvents;
 use bulla_crypto::environment::{Environment, Interrupt};
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
-use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Paths, Result, Store};
 use std::sync::Arc;
@@ -57,19 +56,18 @@ pub(crate) fn followed(keys: &dyn GroupKeys, size: u64) -> Result<Option<u64>> {
     })
 }
 
-/// The same, where behind these frames no event was lost for good, and none tells of a part of the log that was given up: one of those may have
-/// told that somebody was erased whose key is there.
+/// The same, where behind these frames no event was lost for good, and none tells that a part of the log was given up which the keys do not take into
+/// account: one of those may have told that somebody was erased whose key is there.
 ///
 /// # Errors
-/// `Tampered` where that is so, naming the frame; else as [`followed`], [`Manifest::lost`] and [`each_event`].
+/// `Tampered` where that is so, naming the frame; else as [`followed`], [`Manifest::lost`] and [`given_up::told`].
 pub(crate) fn require_followed(manifest: &Manifest, keys: &dyn GroupKeys) -> Result<u64> {
     let why = match followed(keys, manifest.size())? {
         None => "an event that the vault was let pass over, since it was lost with a path or given up, was in a part that the log does not have".to_owned(),
         Some(followed) => {
-            let mut truncated = None;
-            each_event(manifest, followed, |Commitment { frame, .. }, event| {
-                truncated = event.is_truncated().then_some(*frame).or(truncated);
-            })?;
+            let known = keys.erased_up_to()?.given_up;
+            let told = given_up::told(manifest, followed)?;
+            let truncated = told.into_iter().rfind(|(_, id)| !known.contains(id)).map(|(frame, _)| frame);
             match (manifest.lost()?.events_from(followed), truncated) {
                 (None, None) => return Ok(followed),
                 (Some(UnreadEvents { first, .. }), _) => format!("the event of frame {first} was lost with a path"),
@@ -168,9 +166,9 @@ impl GroupKeys for Unfollowed {
     }
 
     fn erased_up_to(&self) -> Result<Followed> {
+        let Followed { unfollowed, given_up, .. } = self.0.erased_up_to()?;
         // What they passed over may lie behind what the log has.
-        let unfollowed = self.0.erased_up_to()?.unfollowed.map(|_| Followed::NOWHERE);
-        Ok(Followed { unfollowed, ..Followed::NOTHING })
+        Ok(Followed { unfollowed: unfollowed.map(|_| Followed::NOWHERE), given_up, ..Followed::NOTHING })
     }
 
     fn missing(&self, from: u64) -> Result<Missing> {

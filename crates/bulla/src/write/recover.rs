@@ -35,6 +35,7 @@ use crate::scan::paths::{self, Histories, not_there};
 use crate::scan::stored_tree::Chunk;
 use crate::write::commit::Start;
 use crate::write::tree_files;
+use bulla_crypto::group::PartId;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
@@ -102,6 +103,7 @@ pub(crate) struct Survey {
     terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
+    given_up: Vec<(u64, PartId)>,
     dropped: Vec<(u64, u64)>,
     holds: u64,
     scanned: Vec<Scanned>,
@@ -127,6 +129,7 @@ struct Scan<'a> {
     terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
+    given_up: Vec<(u64, PartId)>,
     dropped: Vec<(u64, u64)>,
     holds: u64,
 }
@@ -182,6 +185,11 @@ impl Found {
         self.checkpoint.size
     }
 
+    /// The parts of the log that were given up, as events tell which no checkpoint covers, with their frames.
+    pub(crate) fn given_up(&self) -> &[(u64, PartId)] {
+        &self.survey.given_up
+    }
+
     /// The end of the tree that the log would go on with, and the number of its next frame.
     pub(crate) fn edge(&self) -> (Edge, u64) {
         (Edge::of(&self.tiles, &self.survey), self.survey.next)
@@ -228,6 +236,7 @@ impl Found {
             holds,
             scanned,
             unreachable,
+            given_up: _,
         } = survey;
         let mut events = adopt::rewrite(log, &scanned, next, &explained)?;
         let adopts_all = set_aside.is_empty() && unreachable.is_empty();
@@ -272,6 +281,8 @@ pub(crate) struct Beyond {
     pub(crate) entries: u64,
     /// Data subjects that events which no checkpoint covers say were erased.
     pub(crate) erased: Vec<u64>,
+    /// The parts of the log that were given up, as events tell which no checkpoint covers, with their frames.
+    pub(crate) given_up: Vec<(u64, PartId)>,
     pub(crate) edge: Edge,
 }
 
@@ -312,7 +323,7 @@ pub(crate) fn beyond(
     let survey = survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?;
     let entries = survey.above().map(|head| head.commitment.entries).sum();
     let edge = Edge::of(&tiles, &survey);
-    Ok(Beyond { next: survey.next, entries, erased: survey.erased, edge })
+    Ok(Beyond { next: survey.next, entries, erased: survey.erased, given_up: survey.given_up, edge })
 }
 
 /// Looks at what lies beyond a checkpoint, with what the writing host knows of the log: which frames count, and that nothing
@@ -349,6 +360,7 @@ pub(crate) fn survey(
         terms: state.terms,
         explained: Vec::new(),
         erased: Vec::new(),
+        given_up: Vec::new(),
         dropped: Vec::new(),
         holds: state.holds,
     };
@@ -356,8 +368,22 @@ pub(crate) fn survey(
     scan.check_anchors()?;
     scan.refuse_later_groups(scanned.last())?;
     scan.check_config()?;
-    let Scan { next, next_entry, chain, terms, explained, erased, dropped, holds, unreachable, .. } = scan;
-    Ok(Survey { next, next_entry, chain, terms, explained, erased, dropped, holds, scanned, unreachable })
+    let Scan {
+        next, next_entry, chain, terms, explained, erased, given_up, dropped, holds, unreachable, ..
+    } = scan;
+    Ok(Survey {
+        next,
+        next_entry,
+        chain,
+        terms,
+        explained,
+        erased,
+        given_up,
+        dropped,
+        holds,
+        scanned,
+        unreachable,
+    })
 }
 
 impl Survey {
@@ -600,6 +626,7 @@ impl Scan<'_> {
         }
         if frame >= self.checkpoint.size {
             self.erased.extend(event.erases());
+            self.given_up.extend(event.gives_up().map(|id| (frame, id)));
             if let Event::Dropped(dropped) = event {
                 self.dropped.push((frame, dropped.entries));
             }

@@ -3,22 +3,25 @@
 use super::numbers::Numbers;
 use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
-use crate::format::event::Event;
-use crate::keys::restoring::Unknown;
+use crate::keys::files;
+use crate::keys::restoring::{GivenUp, Unknown};
 use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
+use crate::scan::given_up::{self, Line};
 use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
 use crate::write::engine::pins::{self, PinAtHand};
 use crate::write::engine::{self, Course, Leftover, Vaults, course, followed_more, leftover, require_newest};
 use crate::write::recover::{self, Beyond};
+use bulla_crypto::environment::Random;
+use bulla_crypto::group::{Followed, GroupKeys, PartId};
 use bulla_proof::checkpoint::Checkpoint;
-use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::commitment::FrameKind;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
-use bulla_vault::{GivenUp, Vault};
+use bulla_vault::Vault;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -33,8 +36,9 @@ pub struct Outlook {
     /// How many frames the vault has followed that the log has not, or had before an attempt that was cut short: its newest part, which is
     /// lost with all that it told.
     pub lost_frames: u64,
-    /// Whether the newest part of the log is given up, or may be, with a vault of which nothing tells that it has followed that part: whoever was
-    /// erased there may have a key in it, so that nothing is read under its keys from then on.
+    /// Whether the newest part of the log is given up, or may be, with a vault that may not have followed that part, or another one: whoever was
+    /// erased there may have a key in it, so that nothing is read under its keys from then on. It is gone on with only where that is said
+    /// ([`Restore::older_vault`](super::Restore::older_vault)).
     pub vault_behind: bool,
     /// The frames of the log that were lost with a path of it: whom these told of as erased, and which numbers data subjects were given
     /// there, is not known.
@@ -94,8 +98,12 @@ pub(super) struct Looked {
 pub(super) struct Found {
     manifest: Manifest,
     beyond: Beyond,
-    /// The frames that the vault has followed and the log has not.
-    given_up: Option<GivenUp>,
+    /// The parts of it that were given up, as events tell, with their frames.
+    told: Vec<(u64, PartId)>,
+    /// How many frames the keys know of, where the vault has followed more than there are.
+    cut: Option<u64>,
+    /// How the vault stands to it.
+    line: Line,
 }
 
 impl Found {
@@ -103,7 +111,7 @@ impl Found {
     ///
     /// # Errors
     /// `Tampered` where the log is not what was written, or the seal state, or the vault without `older_log`, knows of more than it
-    /// has; `Refused` where the vault is of another history; else where the log or the vault cannot be read.
+    /// has; `Refused` where the vault is of another history, or of a part of the log that was given up; else where the log or the vault cannot be read.
     pub(super) fn look(
         (log, keys): (&Arc<dyn Store>, &dyn Store),
         config: &LogConfig,
@@ -113,19 +121,24 @@ impl Found {
     ) -> Result<Self> {
         let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
         let beyond = recover::beyond(&**log, config, state, &manifest.snapshot.checkpoint)?;
-        let is_cut = match vault {
-            Some(vault) => followed_more((keys, vault), (log, &beyond.edge), beyond.next)?,
-            None => false,
-        };
-        let given_up = match vault.filter(|_| is_cut) {
-            Some(vault) if !older_log => return Err(engine::older_log((&**log, beyond.next), keys, vault)?),
-            // The vault may be of before what the seal state knows it to have followed.
-            Some(vault) => {
-                Some(GivenUp { known: vault.follows()?.size.max(state.followed), left: beyond.next })
+        let mut told = given_up::told(&manifest, 0)?;
+        told.extend(&beyond.given_up);
+        let (mut cut, mut line) = (None, Line::Own);
+        if let Some(vault) = vault {
+            let is_cut = followed_more((keys, vault), (log, &beyond.edge), beyond.next)?;
+            let followed = vault.erased_up_to()?;
+            let in_frames =
+                |from: u64| told.iter().filter(move |(frame, _)| *frame >= from).map(|(_, id)| *id);
+            line = Line::of((&keys.describe(files::VAULT), &followed), beyond.next, |from| {
+                Ok(in_frames(from).collect())
+            })?;
+            if is_cut && !older_log {
+                return Err(engine::older_log((&**log, beyond.next), keys, vault)?);
             }
-            None => None,
-        };
-        Ok(Found { manifest, beyond, given_up })
+            // The vault may be of before what the seal state knows it to have followed.
+            cut = is_cut.then(|| followed.frames.max(state.followed));
+        }
+        Ok(Found { manifest, beyond, told, cut, line })
     }
 
     /// Compares with it what is known of the log's earlier trees.
@@ -139,59 +152,78 @@ impl Found {
 
     /// Whether the log ends before what the vault followed.
     pub(super) fn is_cut(&self) -> bool {
-        self.given_up.is_some()
+        self.cut.is_some()
     }
 
-    /// The part of the log that is given up; `untold` says that there may be one of which nothing tells. It stays what it was when an attempt began
-    /// that was cut short, as `before` has it, whatever vault is there by now, and however much of the log.
-    pub(super) fn given_up(&self, untold: bool, before: Option<GivenUp>) -> Option<GivenUp> {
-        before.or(self.given_up).or(untold.then_some(GivenUp { known: 0, left: self.beyond.next }))
+    /// The parts of the log that were given up, as it tells.
+    pub(super) fn parts(&self) -> BTreeSet<PartId> {
+        self.told.iter().map(|(_, id)| *id).collect()
     }
 
-    /// Whether the vault may lack what the part told that is given up; `before` is what an attempt wrote down that was cut short. Only one has it
-    /// for sure:
-    /// - that with which the attempt began to give the part up, which says so itself;
-    /// - that which follows where the log tells already that the part was given up;
-    /// - that which has followed more than the log has, and just as much as anything tells of: one of an earlier history of the log may have followed
-    ///   more. Where the log tells of a part that was given up, it may be of before that, and lack what came then: unless it says that it saw that
-    ///   one given up, it has to have followed just as much as was known of then, and no other part may have been given up since.
-    pub(super) fn is_behind(
+    /// Whether nothing has to be given up of what an attempt wrote down that came no further than that: the log is whole again, or another attempt
+    /// has given it up, and the vault has followed all that the keys knew of, or what the log told when it was given up.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub(super) fn is_whole(&self, vault: &Vault, GivenUp { known, left, id }: GivenUp) -> Result<bool> {
+        let followed = vault.erased_up_to()?;
+        let is_begun = followed.given_up.contains(&id) || self.parts().contains(&id);
+        let has_all = known > 0 && followed.frames >= known;
+        let was_given_up = self.told.iter().any(|(frame, _)| *frame >= left);
+        Ok(!is_begun && self.line == Line::Own && !self.is_cut() && (has_all || was_given_up))
+    }
+
+    /// The part of the log that is given up; `untold` says that there may be one of which nothing tells. What is known of it stays as it was when an
+    /// attempt began that was cut short, as `before` has it, whatever vault is there by now, and however much of the log. So does its id
+    /// where the log tells of it, or the vault is marked with it: another vault gives up a part of its own, or one that is put away
+    /// would be known by the same id.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read, or there is no randomness.
+    pub(super) fn given_up(
         &self,
-        vault: &Vault,
+        untold: bool,
         before: Option<GivenUp>,
-        given_up: GivenUp,
-    ) -> Result<bool> {
-        let (seen, told) = (vault.given_up()?, truncated(&self.manifest, 0)?);
-        let is_seen = |(frame, known): &(u64, u64)| seen == Some(GivenUp { known: *known, left: frame + 1 });
-        let last_seen = told.iter().position(is_seen);
-        // That file may be older, or be of another vault that was put away since. What the log tells of is of a part that was given up before.
-        if before.is_some() && seen == before && last_seen.is_none() {
-            return Ok(false);
-        }
-        let follows = vault.follows()?.size;
-        if !self.is_cut() {
-            let is_own = |(frame, known): &(u64, u64)| {
-                (given_up.left..follows).contains(frame) && *known == given_up.known
-            };
-            return Ok(!told.iter().any(is_own));
-        }
-        let unseen = match last_seen {
-            Some(at) => &told[at + 1..],
-            None => &told,
+        (vault, random): (Option<&Vault>, &dyn Random),
+    ) -> Result<Option<GivenUp>> {
+        let (known, left) = match (before, self.cut) {
+            (Some(GivenUp { known, left, .. }), _) => (known, left),
+            (None, Some(known)) => (known, self.beyond.next),
+            (None, None) if untold => (0, self.beyond.next),
+            (None, None) => return Ok(None),
         };
-        Ok(follows != given_up.known || unseen.len() > 1 || unseen.iter().any(|(_, known)| *known != follows))
+        let marked = vault.map(Vault::given_up).transpose()?;
+        let is_of_this = |id: &PartId| {
+            marked.as_ref().is_none_or(|marked| marked.contains(id)) || self.parts().contains(id)
+        };
+        let id = match before.map(|part| part.id).filter(is_of_this) {
+            Some(id) => id,
+            None => PartId::draw(random)?,
+        };
+        Ok(Some(GivenUp { known, left, id }))
     }
-}
 
-/// Where the log tells in frames from `from` on that a part of it was given up, and how many frames the keys knew of then.
-pub(super) fn truncated(manifest: &Manifest, from: u64) -> Result<Vec<(u64, u64)>> {
-    let mut told = Vec::new();
-    each_event(manifest, from, |Commitment { frame, .. }, event| {
-        if let Event::Truncated { known } = event {
-            told.push((*frame, known));
-        }
-    })?;
-    Ok(told)
+    /// Whether it is with this vault that the part is being given up: what there is to say of that was said when it was marked.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub(super) fn is_marked(&self, vault: &Vault, part: GivenUp) -> Result<bool> {
+        Ok(self.line == Line::Own && vault.given_up()?.contains(&part.id))
+    }
+
+    /// Whether the vault may lack what a part told that is given up. One that is marked says so itself; any other has it that goes with the
+    /// log and has followed as much as anything tells of. One that has nobody's keys brings nobody back.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub(super) fn is_behind(&self, vault: &Vault, part: GivenUp) -> Result<bool> {
+        let is_unmarked = !self.is_marked(vault, part)?;
+        let Followed { frames, unfollowed, .. } = vault.erased_up_to()?;
+        let lacks = self.line != Line::Own
+            || unfollowed.is_some()
+            || is_unmarked && (part.known == 0 || frames < part.known);
+        Ok(lacks && vault.check(&|_| true, &|_| ())?.people > 0)
+    }
 }
 
 /// Looks what taking it up comes to, and changes nothing.

@@ -75,6 +75,10 @@ impl Export {
                 known > examined.snapshot.checkpoint.size && keys.erased_up_to()?.frames < known;
         }
         let mut erased = examined.erased.clone();
+        if let Some(keys) = keys {
+            let known = keys.erased_up_to()?.given_up;
+            erased.truncated.retain(|(_, id)| !known.contains(id));
+        }
         let mut erasures = Erasures::of_ruins(erased.clone(), keys.map_or(Ok(Some(0)), followed)?);
         let (store, covered) = (&examined.snapshot.store, examined.snapshot.checkpoint.size);
         // What is out of reach is told of as missing.

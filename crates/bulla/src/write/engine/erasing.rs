@@ -27,6 +27,7 @@ use crate::keys::files;
 use crate::scan::carried_out::CarriedOut;
 use crate::scan::erasures::Erased;
 use crate::scan::events::{each_event, hold_order, told_holds};
+use crate::scan::given_up::Line;
 use crate::scan::keyless::Keyless;
 use crate::scan::lost::are_lost;
 use crate::scan::manifest::Manifest;
@@ -274,11 +275,11 @@ impl Engine {
 
     /// Erases, in the vault, everybody whom the log says it erased: the vault may be a backup from before that. The log says
     /// so in events that the checkpoint covers, and in those above it, of which recovery `adopted` these numbers.
-    /// Returns what came of an erasure that was cut short.
-    pub(super) fn follow_erasures(&self, adopted: &[u64], vaults: Vaults) -> Result<Settled> {
+    /// `line` is how the vault stood to it when it was looked at. Returns what came of an erasure that was cut short.
+    pub(super) fn follow_erasures(&self, adopted: &[u64], (vaults, line): (Vaults, Line)) -> Result<Settled> {
         let Ok(vault) = self.vault() else { return Ok(Settled::default()) };
         let settled = self.settle(vault, (adopted, vaults), &mut self.erasing.lock())?;
-        self.follow(vault, adopted, vaults)
+        self.follow(vault, adopted, (vaults, line))
             .map_err(|error| after_resumed(settled.resumed.as_ref(), error))?;
         Ok(settled)
     }

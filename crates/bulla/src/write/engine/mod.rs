@@ -67,8 +67,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, refuse_unfinished};
 pub(crate) use subject_keys::{
-    Vaults, check_kept_replicas, check_replicas, followed_more, leave_out, older_log, pass_over,
-    require_newest,
+    Vaults, check_kept_replicas, check_replicas, followed_more, mark_given_up, older_log, require_newest,
 };
 
 /// The stages that one thread each takes at a time: whoever has this can commit and checkpoint.
@@ -169,7 +168,7 @@ impl Engine {
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
         let pin = PinAtHand::look(given.as_deref(), (&*log, &*keys), &config, &environment)?;
-        let (subject_keys, found) = SubjectKeys::load(
+        let (subject_keys, found, line) = SubjectKeys::load(
             (&log, &keys),
             &config,
             &environment,
@@ -283,7 +282,7 @@ impl Engine {
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.step_commit()?;
-        let settled = engine.follow_erasures(&recovered.erased, vaults)?;
+        let settled = engine.follow_erasures(&recovered.erased, (vaults, line))?;
         engine.resumed = settled.resumed;
         match engine.finish_opening() {
             Ok(differences) => {

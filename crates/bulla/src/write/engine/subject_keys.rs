@@ -7,18 +7,19 @@ use crate::format::config::LogConfig;
 use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::{files, vault};
+use crate::scan::given_up::{self, Line};
 use crate::scan::manifest::Manifest;
 use crate::scan::own_keys::other_history;
 use crate::scan::snapshot::Snapshot;
 use crate::write::engine::pins::{self, PinAtHand};
 use crate::write::recover::{self, Edge, Found};
 use bulla_crypto::environment::Environment;
-use bulla_crypto::group::{Followed, Subjects};
+use bulla_crypto::group::{GroupKeys, PartId, Subjects};
 use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_text::spelling::counted;
-use bulla_vault::{Access, GivenUp, ReplicaLocation, ReplicaState, Vault};
+use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,8 +31,8 @@ pub(crate) enum Vaults {
     Newest,
     /// One from a backup, too: the caller sees to what is missing in it.
     Restored,
-    /// One that has followed more than the log has, the newest part of which is lost, too: the caller has seen to what that told, and has had any
-    /// other say that nothing is read under it.
+    /// One with which a part of the log is given up, too: the caller has seen to what that told, and has had any that is behind say that nothing is
+    /// read under it.
     NewerThanLog,
 }
 
@@ -52,15 +53,7 @@ pub(super) struct SubjectKeys {
 /// Refuses key directories whose restore was cut short: it has to be done again first.
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     match Unknown::load(keys)? {
-        Some(Unknown { new_vault, given_up, .. }) => {
-            let message = format!(
-                "a restore of {} was begun and not finished: do it again, with `bulla restore{}{}`",
-                keys.describe(""),
-                if new_vault { " --new-vault" } else { "" },
-                if given_up.is_some() { " --older-log" } else { "" }
-            );
-            Err(Error::new(ErrorKind::Refused, message))
-        }
+        Some(unknown) => Err(unknown.unfinished(keys)),
         None => Ok(()),
     }
 }
@@ -133,7 +126,24 @@ pub(crate) fn older_log((log, frames): (&dyn Store, u64), keys: &dyn Store, vaul
     )))
 }
 
-/// What recovery finds of a log that these may go on with. Nothing is written.
+/// How a vault stands to a log whose checkpoint is at hand in `log`: behind that come the parts that `unsigned` events tell of, and it goes on behind
+/// `next` frames.
+fn line_of(
+    (log, keys): (&Arc<dyn Store>, &dyn Store),
+    vault: &Vault,
+    (signed, next): (u64, u64),
+    unsigned: &[(u64, PartId)],
+) -> Result<Line> {
+    Line::of((&keys.describe(files::VAULT), &vault.erased_up_to()?), next, |from| {
+        let mut told = unsigned.to_vec();
+        if from < signed {
+            told.extend(given_up::told(&Manifest::load_to_open(Snapshot::of(log.clone())?)?, from)?);
+        }
+        Ok(told.into_iter().map(|(_, id)| id).collect())
+    })
+}
+
+/// What recovery finds of a log that these may go on with, and how the vault stands to it. Nothing is written.
 ///
 /// # Errors
 /// As [`SubjectKeys::load`].
@@ -142,7 +152,7 @@ fn find(
     config: &LogConfig,
     (subject_keys, vaults): (Option<&SubjectKeys>, Vaults),
     pin: Option<&PinAtHand>,
-) -> Result<Found> {
+) -> Result<(Found, Line)> {
     let mut found = recover::find(&**log, keys, config)?;
     let (edge, next) = found.edge();
     found.report.cose_damaged = pins::compare(pin, (&**log, config), found.signed(), (&edge, next))?;
@@ -151,34 +161,36 @@ fn find(
         let log = (found.signed_frames(), found.report.entries);
         require_newest(keys, (&**subjects, vault.is_some()), &SealState::load(keys)?, log)?;
     }
+    let mut line = Line::Own;
     if let Some(vault) = subject_keys.and_then(|subject_keys| subject_keys.vault.as_deref()) {
         let (edge, next) = found.edge();
         let is_longer = followed_more((keys, vault), (log, &edge), next)?;
+        line = line_of((log, keys), vault, (found.signed_frames(), next), found.given_up())?;
         if is_longer && vaults == Vaults::Newest {
             return Err(older_log((&**log, next), keys, vault)?);
         }
     }
-    Ok(found)
+    Ok((found, line))
 }
 
 impl SubjectKeys {
     /// Opens what the environment gives, or else the log's vault, to write with its replicas; `None` for a log without erasure. With it
-    /// comes what recovery finds of the log.
+    /// comes what recovery finds of the log, and how the vault stands to it.
     ///
     /// # Errors
-    /// As [`recover::find`] and [`vault::open_vault`]; `Refused` where they are older than the log, `Tampered` where the log is. All but what
-    /// cannot be written is told before anything is written.
+    /// As [`recover::find`] and [`vault::open_vault`]; `Refused` where they are older than the log, or of a part of it that was given up, `Tampered`
+    /// where the log is older. All but what cannot be written is told before anything is written.
     pub(super) fn load(
         (log, keys): (&Arc<dyn Store>, &Arc<dyn Store>),
         config: &LogConfig,
         environment: &Environment,
         vaults: Vaults,
         (replicas, pin): (&[PathBuf], Option<&PinAtHand>),
-    ) -> Result<(Option<Self>, Found)> {
+    ) -> Result<(Option<Self>, Found, Line)> {
         let stores = (&**log, &**keys);
         let places = locate(replicas, stores, config, environment)?;
         let looked_at = Self::open((config, &**keys), environment, Access::Read, Vec::new())?;
-        let found = match find((log, &**keys), config, (looked_at.as_ref(), vaults), pin) {
+        let (found, line) = match find((log, &**keys), config, (looked_at.as_ref(), vaults), pin) {
             Ok(found) => found,
             Err(error) => {
                 // A replica that is newer says what there is to go on with.
@@ -188,7 +200,7 @@ impl SubjectKeys {
                 return Err(error);
             }
         };
-        Ok((Self::open((config, &**keys), environment, Access::Write, places)?, found))
+        Ok((Self::open((config, &**keys), environment, Access::Write, places)?, found, line))
     }
 
     fn open(
@@ -244,39 +256,26 @@ pub(crate) fn check_kept_replicas(
     if replicas.is_empty() { Ok(()) } else { vault::check_kept_replicas(keys, vault, &replicas) }
 }
 
-/// Has the vault leave out the numbers whose erasure only frames told of that are lost; `erased` are those that the log tells of. With `given_up`
-/// it has followed that part of the log, and says so. The vault is opened to write with its replicas, as opening the log does.
+/// Marks the vault, and every copy of it, as that with which a part of the log is given up: `parts` has its id, and those of which the log tells.
+/// Where it `is_behind`, nothing is read under its keys from then on. With `erased`, whom the log tells of as erased, it leaves out the numbers whose
+/// erasure only frames told of that are lost. It is opened to write with its replicas, as opening the log does.
 ///
 /// # Errors
-/// As [`check_kept_replicas`] and [`Vault::leave_out`].
-pub(crate) fn leave_out(
+/// As [`check_kept_replicas`] and [`Vault::mark_given_up`].
+pub(crate) fn mark_given_up(
     replicas: &[PathBuf],
     (log, keys): (&dyn Store, &dyn Store),
-    config: &LogConfig,
-    environment: &Environment,
-    (erased, given_up): (&BTreeSet<u64>, Option<GivenUp>),
+    (config, environment): (&LogConfig, &Environment),
+    (parts, is_behind): (&BTreeSet<PartId>, bool),
+    erased: Option<&BTreeSet<u64>>,
 ) -> Result<()> {
     let places = locate(replicas, (log, keys), config, environment)?;
-    match vault::open_vault(config, keys, environment, Access::Write, places)? {
-        Some(vault) => vault.leave_out(&|number| erased.contains(&number), given_up),
-        None => Ok(()),
-    }
-}
-
-/// Has the vault, and every copy of it, say that nothing may be read under its keys: it may not have followed a part of the log that is given up.
-///
-/// # Errors
-/// Where the vault cannot be opened or written.
-pub(crate) fn pass_over(
-    replicas: &[PathBuf],
-    (log, keys): (&dyn Store, &dyn Store),
-    config: &LogConfig,
-    environment: &Environment,
-) -> Result<()> {
-    let places = locate(replicas, (log, keys), config, environment)?;
-    match vault::open_vault(config, keys, environment, Access::Write, places)? {
-        Some(vault) => vault.follow_but(vault.follows()?, Some(Followed::NOWHERE)),
-        None => Ok(()),
+    let Some(vault) = vault::open_vault(config, keys, environment, Access::Write, places)? else {
+        return Ok(());
+    };
+    match erased {
+        Some(erased) => vault.mark_given_up(parts, is_behind, Some(&|number| erased.contains(&number))),
+        None => vault.mark_given_up(parts, is_behind, None),
     }
 }
 

@@ -6,6 +6,7 @@ use super::states::write_pending;
 use super::stops::{self, Stop};
 use super::world::{World, copy, copy_into};
 use crate::helpers::in_full;
+use bulla::control::SubjectKeys;
 use bulla::environment::Environment;
 use bulla::event::Event;
 use bulla::{
@@ -41,7 +42,7 @@ pub(super) fn without_its_newest_part_and_before(world: World) -> (World, TempDi
 /// How many frames the keys knew of, as the events tell of parts of the log that were given up.
 pub(super) fn truncated(world: &World) -> Vec<u64> {
     let events = world.events().into_iter().filter_map(|(_, event)| match event {
-        Event::Truncated { known } => Some(known),
+        Event::Truncated { known, .. } => Some(known),
         _ => None,
     });
     events.collect()
@@ -272,6 +273,25 @@ fn go_on(world: &World) {
     (0..6).for_each(|_| world.append(40..43));
 }
 
+/// That the vault that is there, which is of a part of the log that was given up, opens nothing, takes nothing up, and has nothing read.
+fn is_refused_as_given_up(world: &World, what: &str) {
+    let restore = || Restore::new(&world.directory, world.identity());
+    let keys = kept(&world.keys());
+    for error in [
+        restore().look().map(drop),
+        restore().older_log().look().map(drop),
+        restore().older_log().older_vault().run().map(drop),
+        Log::open(&world.directory, Options::default()).map(drop),
+    ] {
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}");
+    }
+    let error = restore().older_log().run().unwrap_err().to_string();
+    assert!(error.contains("is of a part of the log that was given up"), "{what}: {error}");
+    assert!(keys == kept(&world.keys()), "{what}: the key directory was written");
+    nothing_is_read(world, what);
+}
+
 /// It has followed more than is left, as the one has with which a part was given up, and less than the log knew of then. A part that is lost later
 /// is given up with the vault that saw both; the one that saw the first alone, and followed more than is left of the log then, lacks the second.
 #[test]
@@ -296,11 +316,7 @@ fn a_vault_from_before_a_part_was_given_up_does_not_give_up_another() {
         }
         let seen = copy(&world.keys());
         put_back(before_first.path(), &world.keys(), &["vault", "roots"]);
-        assert_eq!(restore().look().unwrap_err().kind(), ErrorKind::Tampered, "{what}");
-        assert!(restore().older_log().look().unwrap().vault_behind, "{what}");
-        let other = world.copied();
-        Restore::new(&other.directory, other.identity()).older_log().run().unwrap();
-        nothing_is_read(&other, &what);
+        is_refused_as_given_up(&world, &what);
 
         put_back(seen.path(), &world.keys(), &["vault", "roots"]);
         world.append(50..55);
@@ -316,8 +332,7 @@ fn a_vault_from_before_a_part_was_given_up_does_not_give_up_another() {
         let read = world.reader().for_each(&Query::new().subject("user_2"), |_, _| Ok(())).unwrap();
         assert!(read.entries > 0, "{what}: {read:?}");
         put_back(before_second.path(), &world.keys(), &["vault", "roots"]);
-        restore().older_log().run().unwrap();
-        nothing_is_read(&world, &what);
+        is_refused_as_given_up(&world, &what);
     }
 }
 
@@ -344,8 +359,7 @@ fn a_vault_of_an_earlier_history_gives_up_no_part_of_a_later_one() {
     take_back(&other, &start);
     restore_of(&other).run().unwrap();
     put_earlier(&other);
-    assert!(restore_of(&other).run().unwrap().outlook.vault_behind);
-    nothing_is_read(&other, "from the beginning");
+    is_refused_as_given_up(&other, "from the beginning");
 
     take_back(&world, &second);
     let mut cut_short = 0;
@@ -355,24 +369,19 @@ fn a_vault_of_an_earlier_history_gives_up_no_part_of_a_later_one() {
         if restore_of(&cut).run_in(log, keys).is_ok() {
             break;
         }
-        let Ok(record) = std::fs::read(cut.keys().join("restoring")) else { continue };
+        if !cut.keys().join("restoring").exists() {
+            continue;
+        }
         cut_short += 1;
         let what = format!("cut short after {operations}");
         let begun = copy(&cut.keys());
         put_earlier(&cut);
-        let with_earlier = cut.copied();
-        assert!(restore_of(&with_earlier).run().unwrap().outlook.vault_behind, "{what}");
-        nothing_is_read(&with_earlier, &what);
+        is_refused_as_given_up(&cut, &what);
 
-        let (log, keys) = stops::stores(&cut, &Stop::after(operations));
-        // One that has nothing to give up any more may be done within as many.
-        let is_cut = restore_of(&cut).run_in(log, keys).is_err();
-        if is_cut && std::fs::read(cut.keys().join("restoring")).is_ok_and(|now| now == record) {
-            put_back(begun.path(), &cut.keys(), &["vault", "roots"]);
-            assert!(!restore_of(&cut).run().unwrap().outlook.vault_behind, "{what}");
-            let read = cut.reader().for_each(&Query::new().subject("user_2"), |_, _| Ok(())).unwrap();
-            assert!(read.entries > 0, "{what}: {read:?}");
-        }
+        put_back(begun.path(), &cut.keys(), &["vault", "roots"]);
+        assert!(!restore_of(&cut).run().unwrap().outlook.vault_behind, "{what}");
+        let read = cut.reader().for_each(&Query::new().subject("user_2"), |_, _| Ok(())).unwrap();
+        assert!(read.entries > 0, "{what}: {read:?}");
     }
     assert!(cut_short > 3, "{cut_short}");
 }
@@ -388,7 +397,7 @@ fn a_vault_from_before_what_the_seal_state_knows_gives_up_no_part() {
     erase(&world, "user_1");
     replace(log.path(), &world.directory);
     put_back(before.path(), &world.keys(), &["vault", "roots"]);
-    let restore = || Restore::new(&world.directory, world.identity()).older_log();
+    let restore = || Restore::new(&world.directory, world.identity()).older_log().older_vault();
     match restore().run() {
         Ok(restored) => {
             assert!(restored.outlook.vault_behind);
@@ -418,6 +427,203 @@ fn a_vault_that_follows_the_event_is_read_under_where_the_record_of_the_restore_
     restore().run().unwrap();
     assert_eq!(truncated(&world).len(), 1);
     is_gone_on_with(&world, "put back");
+}
+
+/// The log and its key directory as a restore leaves them that gives up the newest part of the log and stops: at each of its operations, or some, from
+/// where `restoring` is there, which comes before all else.
+fn cut_short(made: &World) -> Vec<World> {
+    let (mut cut, mut operations) = (Vec::new(), 1);
+    loop {
+        let world = made.copied();
+        let (log, keys) = stops::stores(&world, &Stop::after(operations));
+        if Restore::new(&world.directory, world.identity()).older_log().run_in(log, keys).is_ok() {
+            assert!(cut.len() > 3, "{}", cut.len());
+            return cut;
+        }
+        if world.keys().join("restoring").exists() {
+            cut.push(world);
+        }
+        operations += if in_full() || cut.is_empty() { 1 } else { 7 };
+    }
+}
+
+/// Nothing is read under it for good, and no newer one can be brought later, so that somebody has to say so.
+#[test]
+fn an_older_vault_gives_up_a_part_only_where_that_is_said() {
+    let (made, older) = without_its_newest_part_and_before(World::new());
+    for world in cut_short(&made) {
+        let restore = || Restore::new(&world.directory, world.identity()).older_log();
+        let right = copy(&world.keys());
+        put_back(older.path(), &world.keys(), &["vault", "roots"]);
+        let what = std::fs::read_to_string(world.keys().join("restoring")).unwrap();
+        assert!(restore().look().unwrap().vault_behind, "{what}");
+        let keys = kept(&world.keys());
+        let error = restore().run().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}");
+        assert!(error.to_string().contains("say `--older-vault`"), "{what}: {error}");
+        assert!(keys == kept(&world.keys()), "{what}: the key directory was written");
+        let other = world.copied();
+        let done = Restore::new(&other.directory, other.identity()).older_log().older_vault().run().unwrap();
+        assert!(done.outlook.vault_behind, "{what}");
+        nothing_is_read(&other, &what);
+
+        // The very one is as good as it was.
+        put_back(right.path(), &world.keys(), &["vault", "roots"]);
+        assert_eq!(restore().run().unwrap_or_else(|error| panic!("{what}: {error}")).lost, 1);
+        is_gone_on_with(&world, &what);
+    }
+}
+
+/// An older vault with which a part was given up has given their numbers to other people since than the newest vault of that part had.
+#[test]
+fn no_vault_of_a_part_that_was_given_up_comes_back_once_the_log_goes_on_with_an_older_one() {
+    let world = World::new();
+    world.append(0..20);
+    let start = (copy(&world.directory), copy(&world.keys()));
+    go_on(&world);
+    let older = copy(&world.keys());
+    erase(&world, "user_7");
+    (0..3).for_each(|_| go_on(&world));
+    take_back(&world, &start);
+    let newest = copy(&world.keys());
+    // It has followed more than is left, and as much as is known.
+    put_back(older.path(), &world.keys(), &["vault", "roots"]);
+    let restore = || Restore::new(&world.directory, world.identity()).older_log();
+    assert!(!restore().run().unwrap().outlook.vault_behind);
+    for grown in [false, true] {
+        if grown {
+            (0..5).for_each(|_| go_on(&world));
+        }
+        let own = copy(&world.keys());
+        put_back(newest.path(), &world.keys(), &["vault", "roots"]);
+        match grown {
+            // By now there are other frames in the place of those that it followed.
+            true => assert_eq!(restore().look().unwrap_err().kind(), ErrorKind::Refused),
+            false => is_refused_as_given_up(&world, "as long"),
+        }
+        assert_eq!(
+            Log::open(&world.directory, Options::default()).map(drop).unwrap_err().kind(),
+            ErrorKind::Refused
+        );
+        put_back(own.path(), &world.keys(), &["vault", "roots"]);
+        world.append(60..61);
+    }
+}
+
+/// That nobody reads what was logged of `user_7`, with the vault that is there, as it is, taken up and opened.
+fn is_not_read(world: &World, what: &str) {
+    let is_read = || {
+        let mut found = 0;
+        let read = world.reader().for_each(&Query::new().subject("user_7"), |_, _| {
+            found += 1;
+            Ok(())
+        });
+        assert!(read.is_err() || found == 0, "{what}");
+    };
+    is_read();
+    for older_vault in [false, true] {
+        let restore = Restore::new(&world.directory, world.identity());
+        let restore = if older_vault { restore.older_vault() } else { restore };
+        let _ = restore.run();
+        is_read();
+        let _ = Log::open(&world.directory, Options::default()).and_then(Log::close);
+        is_read();
+    }
+}
+
+/// Whatever `restoring` says, who was erased in the second part stays erased: the vault is of a time between the two, or marked for the first alone.
+#[test]
+fn a_key_directory_from_before_a_second_part_was_given_up_brings_nobody_back() {
+    let world = World::new();
+    world.append(0..20);
+    let start = (copy(&world.directory), copy(&world.keys()));
+    (0..3).for_each(|_| go_on(&world));
+    take_back(&world, &start);
+    let cut = cut_short(&world);
+    let restore = || Restore::new(&world.directory, world.identity()).older_log();
+    restore().run().unwrap();
+    world.append(20..21);
+    let second = (copy(&world.directory), copy(&world.keys()));
+    erase(&world, "user_7");
+    go_on(&world);
+    take_back(&world, &second);
+    restore().run().unwrap();
+    world.append(20..21);
+    let parts = world.events().into_iter().filter_map(|(frame, event)| match event {
+        Event::Truncated { known, id } => Some((frame, known, id)),
+        _ => None,
+    });
+    let parts = parts.collect::<Vec<_>>();
+    assert_eq!(parts.len(), 2);
+
+    for (number, cut) in cut.iter().enumerate() {
+        let other = world.copied();
+        replace(&cut.keys(), &other.keys());
+        is_not_read(&other, &format!("cut short, {number}"));
+    }
+    let other_id = "0f".repeat(16);
+    let ids = parts.iter().map(|(_, _, id)| id).chain([&other_id]);
+    for id in ids {
+        for (known, left) in [(0, 0), (parts[0].1, 0), (parts[1].1, parts[0].0), (parts[1].1, parts[1].0 + 1)]
+        {
+            let other = world.copied();
+            put_back(second.1.path(), &other.keys(), &["vault", "roots"]);
+            let line = format!("0 2 older-log {known} {left} {id}\n");
+            std::fs::write(other.keys().join("restoring"), &line).unwrap();
+            is_not_read(&other, &line);
+        }
+    }
+}
+
+/// Nothing was given up yet but in words, and the newest copy of all was found.
+#[test]
+fn a_log_that_is_whole_again_gives_nothing_up() {
+    let world = World::new();
+    world.append(0..20);
+    let start = (copy(&world.directory), copy(&world.keys()));
+    (2..5).for_each(|part| world.append(10 * part..10 * part + 10));
+    erase(&world, "user_7");
+    let whole = world.copied();
+    take_back(&world, &start);
+    for (number, cut) in cut_short(&world).iter().enumerate() {
+        replace(&whole.directory, &cut.directory);
+        put_back(&whole.keys(), &cut.keys(), &["vault", "roots", "seal.state"]);
+        let restore = || Restore::new(&cut.directory, cut.identity());
+        assert!(!restore().look().unwrap().vault_behind, "{number}");
+        restore().run().unwrap_or_else(|error| panic!("{number}: {error}"));
+        assert_eq!(truncated(cut), [] as [u64; 0], "{number}");
+        assert!(!cut.keys().join("restoring").exists());
+        cut.append(50..51);
+        assert_eq!(cut.entries().1, [7], "{number}");
+        assert!(cut.verified().ok, "{number}");
+    }
+}
+
+/// Readers that have the key directory at hand are told of the restore that is under way.
+#[test]
+fn nothing_is_read_under_an_older_vault_while_a_part_is_being_given_up() {
+    let (made, older) = without_its_newest_part_and_before(World::new());
+    for (number, world) in cut_short(&made).iter().enumerate() {
+        put_back(older.path(), &world.keys(), &["vault", "roots"]);
+        let id = bulla::info(&world.directory).unwrap().id;
+        let keys = Arc::new(SubjectKeys::in_directory(world.keys(), id).unwrap());
+        let reader = Reader::open(&world.directory).unwrap().key(world.key.clone());
+        let reader = reader.identity(world.identity()).group_keys(keys.clone());
+        let export = Export::open(&world.directory).unwrap().key(world.key.clone());
+        let export = export.identity(world.identity()).group_keys(keys);
+        let mut out = Vec::new();
+        for error in [
+            reader.for_each(&Query::new(), |_, _| Ok(())).map(drop),
+            export.salvage(true).run(&mut out).map(drop),
+        ] {
+            let error = error.unwrap_err();
+            assert!(
+                error.to_string().contains("was begun and not finished: do it again"),
+                "{number}: {error}"
+            );
+        }
+        assert!(!String::from_utf8(out).unwrap().contains("user_"), "{number}");
+    }
 }
 
 /// A log that told in its newest part that `user_7` was erased, and copies of its directory and its key directory from before that.

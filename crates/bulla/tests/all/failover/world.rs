@@ -401,15 +401,23 @@ impl World {
         })
     }
 
-    /// The events that tell of a part that was given up.
-    pub(super) fn truncated(&self) -> Vec<Event> {
-        self.told(|event| Some(event).filter(|event| matches!(event, Event::Truncated { .. })))
+    /// How many frames were known of each part that was given up, as events tell.
+    pub(super) fn truncated(&self) -> Vec<u64> {
+        self.told(|event| match event {
+            Event::Truncated { known, .. } => Some(known),
+            _ => None,
+        })
     }
 
     /// Goes on with the log as it is, with a seal state that is made anew where it is missing.
     pub(super) fn give_up(&self) -> bulla::Result<Restored> {
+        self.give_up_with(|restore| restore)
+    }
+
+    /// The same, with more said.
+    pub(super) fn give_up_with(&self, said: impl Fn(Restore) -> Restore) -> bulla::Result<Restored> {
         let seal_key = String::from_utf8(self.machine.read("audit.keys/seal.key").unwrap()).unwrap();
-        self.restored(|restore| restore.seal_key(Zeroizing::new(seal_key)).older_log())
+        self.restored(|restore| said(restore.seal_key(Zeroizing::new(seal_key)).older_log()))
     }
 
     /// Takes the key directory up as it is.
