@@ -5,7 +5,6 @@
 //! [`bulla_proof::group`] says. All of the subjects' keys are needed for the secret, and it opens that one group: a
 //! proof may reveal it, and whoever has it can check the commitment.
 
-use crate::environment::Random;
 use crate::hashing::BulkHmac;
 use crate::subject::{Subject, SubjectKey};
 use bulla_proof::commitment::LogId;
@@ -133,16 +132,6 @@ pub trait GroupKeys: Send + Sync {
 pub struct PartId(pub [u8; 16]);
 
 impl PartId {
-    /// The id of another part.
-    ///
-    /// # Errors
-    /// Where there is no randomness.
-    pub fn draw(random: &dyn Random) -> Result<Self> {
-        let mut id = [0; 16];
-        random.fill(&mut id)?;
-        Ok(PartId(id))
-    }
-
     /// Reads 32 lowercase hex digits.
     pub fn parse(text: &str) -> Option<Self> {
         LogId::parse(text).map(|LogId(id)| PartId(id))

@@ -184,6 +184,15 @@ impl Vault {
         Ok(self.shared.meta()?.given_up)
     }
 
+    /// That these parts of the log can be among those, beside what are.
+    ///
+    /// # Errors
+    /// `Refused` where they come to more than a vault can know of; else where it cannot be read.
+    pub fn require_room(&self, given_up: &BTreeSet<PartId>) -> Result<()> {
+        self.check_owner()?;
+        self.shared.meta()?.give_up(given_up)
+    }
+
     /// Says that whoever was erased in the frames of this tree is erased here, but for what was passed over before. It is of the log as it is
     /// now: what the vault followed of another one, or of more of it than there is, counts no more.
     ///

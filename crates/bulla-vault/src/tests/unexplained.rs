@@ -270,8 +270,10 @@ fn a_vault_knows_of_no_more_parts_than_its_record_holds() {
     let world = World::new();
     let vault = world.open();
     let most = u8::try_from(MAX_GIVEN_UP).unwrap();
+    vault.require_room(&parts(most)).unwrap();
     vault.mark_given_up(&parts(most), false, None).unwrap();
     for refused in [
+        vault.require_room(&parts(most + 1)),
         vault.mark_given_up(&parts(most + 1), true, None),
         vault.follow_but(head(9), Some(Followed::NOWHERE), &parts(most + 1)),
     ] {

@@ -295,6 +295,7 @@ impl Restore {
         parts.extend(given_up.map(|part| part.id));
         let (mut vault_behind, mut is_refused) = (false, false);
         if let (Some(part), Some(vault)) = (given_up, in_place) {
+            vault.require_room(&parts)?;
             vault_behind = found.is_behind(vault, part)?;
             is_refused = vault_behind && !self.older_vault && !found.is_marked(vault, part)?;
         }
