@@ -216,7 +216,8 @@ impl Found {
     }
 
     /// Whether the vault may lack what a part told that is given up. One that is marked says so itself; any other has it that goes with the
-    /// log and has followed as much as anything tells of. One that has nobody's keys brings nobody back.
+    /// log and has followed just as much as was known: one of an earlier history of the log may have followed more. One that has nobody's keys
+    /// brings nobody back.
     ///
     /// # Errors
     /// Where the vault cannot be read.
@@ -225,7 +226,7 @@ impl Found {
         let Followed { frames, unfollowed, .. } = vault.erased_up_to()?;
         let lacks = self.line != Line::Own
             || unfollowed.is_some()
-            || is_unmarked && (part.known == 0 || frames < part.known);
+            || is_unmarked && (part.known == 0 || frames != part.known);
         Ok(lacks && vault.check(&|_| true, &|_| ())?.people > 0)
     }
 }
