@@ -490,7 +490,7 @@ fn an_older_vault_gives_up_a_part_only_where_that_is_said() {
         assert_eq!(restore().run().unwrap_or_else(|error| panic!("{what}: {error}")).lost, 1);
         is_gone_on_with(&world, &what);
     }
-    assert!(refused > 1, "{refused}");
+    assert!(refused > 0, "{refused}");
 }
 
 /// An older vault with which a part was given up has given their numbers to other people since than the newest vault of that part had.
