@@ -404,11 +404,11 @@ pub(super) fn through_writer_with<T>(
             Err(error) if error.kind() == ErrorKind::Locked => error,
             done => return done,
         };
-        if is_orphaned(keys) {
+        // Whoever answered, if wrongly, is there.
+        if unasked.take().is_none() && is_orphaned(keys) {
             let orphans = "that writer is gone, and processes that it had forked off have its lock: end them";
             return Err(Error::new(ErrorKind::Locked, format!("{locked}; {orphans}")));
         }
-        unasked.set(None);
         if let Some(done) = ask_writer()? {
             return Ok(done);
         }
