@@ -225,7 +225,7 @@ fn check_and_see(words: &[impl AsRef<OsStr>], out: &str, seen: &mut dyn FnMut(&s
 }
 
 /// What takes more than a command line to have printed, and what that is.
-const NOT_PRINTED: [(&str, &str, &str); 18] = [
+const NOT_PRINTED: [(&str, &str, &str); 19] = [
     ("a-replica", "failure", "a medium that fails under a writer"),
     ("events", "reason", "a medium that fails under a writer"),
     ("config-set-and-unset", "error", "something that fails after a change"),
@@ -241,6 +241,7 @@ const NOT_PRINTED: [(&str, &str, &str); 18] = [
     ("dropping", "since", "a log that drops while nothing takes it"),
     ("dropping", "over", "a log that drops while nothing takes it"),
     ("events", "exact", "a log that has dropped"),
+    ("events", "id", "a log of which a part was given up"),
     ("events", "known", "a log of which a part was given up"),
     ("events", "producers", "a log that has dropped"),
     ("events", "set_aside", "a log that has dropped"),
