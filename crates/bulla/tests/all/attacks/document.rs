@@ -1,13 +1,13 @@
 //! The table of attacks in docs/threat-model.md is made of the one here: `BULLA_WRITE_ATTACKS=1` writes it anew.
 
-use super::{Attack, Level, Writer, attacks};
+use super::{Attack, Controls, Level, Read, Writer, attacks};
 use crate::attacks::scene::State;
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Mutex;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/threat-model.md");
-const HEAD: &str = "| What is changed | By whom | Public | `--key` | `--seal-key` | and `seal.state` | `--pin` | `--identity` | Writer | Else |\n|---|---|---|---|---|---|---|---|---|---|\n";
+const HEAD: &str = "| What is changed | By whom | Public | `--key` | `--seal-key` | and `seal.state` | `--pin` | `--identity` | Export | Query | Writer | Else |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 /// What a level finds, by kinds; nothing where it finds what the one below does.
 fn cell(attack: &Attack, level: Level) -> String {
@@ -46,10 +46,25 @@ fn writer(attack: &Attack) -> String {
     }
 }
 
+fn read(read: Read) -> String {
+    match read {
+        Read::All => "all".to_owned(),
+        Read::KeysLost => "all, some as `key-lost`".to_owned(),
+        Read::Others => "what was put there".to_owned(),
+        Read::Fails(kind) => format!("refuses (`{kind:?}`)"),
+    }
+}
+
+/// What a query gets; nothing where that is what an export does.
+fn queried(attack: &Attack) -> String {
+    if attack.queried == attack.exported { String::new() } else { read(attack.queried) }
+}
+
 fn row(attack: &Attack) -> String {
     let by = attack.controls.name();
     let levels = Level::ALL.map(|level| cell(attack, level)).join(" | ");
-    format!("| {} | {by} | {levels} | {} | {} |\n", attack.name, writer(attack), attack.elsewhere)
+    let reads = format!("{} | {}", read(attack.exported), queried(attack));
+    format!("| {} | {by} | {levels} | {reads} | {} | {} |\n", attack.name, writer(attack), attack.elsewhere)
 }
 
 #[test]
@@ -84,5 +99,14 @@ fn an_attack_that_nothing_finds_says_what_else_does() {
             .any(|level| attack.found_at(*level).iter().any(|found| !found.starts_with("told: ")));
         let refused = attack.writer != Writer::Opens || attack.pinned != Writer::Opens;
         assert!(is_found || refused || !attack.elsewhere.is_empty(), "{}", attack.name);
+    }
+}
+
+#[test]
+fn who_has_the_storage_alone_gives_readers_all_or_an_error() {
+    for attack in attacks().into_iter().filter(|attack| attack.controls == Controls::Storage) {
+        for read in [attack.exported, attack.queried] {
+            assert!(matches!(read, Read::All | Read::Fails(_)), "{}: {read:?}", attack.name);
+        }
     }
 }

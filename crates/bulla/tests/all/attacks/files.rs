@@ -2,7 +2,7 @@
 
 use super::Level::{Identity, Key, Public, Seal};
 use super::scene::State::Open;
-use super::{Attack, NOTHING, Writer};
+use super::{Attack, NOTHING, Read, Writer};
 use crate::erase::world::copy_into;
 use bulla::ErrorKind;
 use std::fs;
@@ -19,6 +19,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a bit of the tile of the signed size",
         carry_out: |scene| scene.flip("tile/0/000.p/14", 32 * 4),
         found: &[(Public, &["tile-damaged f4-4"])],
+        exported: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -27,6 +28,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "the tile of the signed size removed",
         carry_out: |scene| fs::remove_file(scene.path("tile/0/000.p/14")).unwrap(),
         found: &[(Public, &["tile-damaged f0-13"])],
+        exported: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -35,6 +37,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a bit of the bundle of the signed size",
         carry_out: |scene| scene.flip("tile/entries/000.p/14", 154 * 4 + 60),
         found: &[(Public, &["bundle-damaged f4-4"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -49,6 +53,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a symbolic link in the place of a tile",
         carry_out: |scene| scene.link(&scene.path("tile/0/000.p/14")),
         found: &[(Public, &["tile-damaged f0-13"])],
+        exported: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -62,6 +67,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             scene.write("checkpoint", &note);
         },
         found: &[(Public, &["checkpoint-damaged"]), (Key, &["checkpoint-damaged", "key-mismatch"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -70,6 +77,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "the checkpoint removed",
         carry_out: |scene| fs::remove_file(scene.path("checkpoint")).unwrap(),
         found: &[(Public, &["checkpoint-damaged"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -96,6 +105,8 @@ pub(super) const ATTACKS: &[Attack] = &[
                 "told: unknown-file",
             ],
         )],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         elsewhere: "nothing has to: what was signed is there, and the next writer signs it again",
         ..NOTHING
     },
@@ -103,6 +114,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a symbolic link in the place of the checkpoint",
         carry_out: |scene| scene.link(&scene.path("checkpoint")),
         found: &[(Public, &["error: Unavailable"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Unavailable),
         pinned: Writer::Fails(ErrorKind::Unavailable),
         ..NOTHING
@@ -111,6 +124,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a value of `[log]` in `bulla.toml`",
         carry_out: |scene| edit(scene, "\ncommon = 16", "\ncommon = 8"),
         found: &[(Public, &["config-mismatch 0.seg f0-0"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Refused),
         pinned: Writer::Fails(ErrorKind::Refused),
         ..NOTHING
@@ -124,6 +139,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             edit(scene, &own, &recipient);
         },
         found: &[(Public, &["config-mismatch 0.seg f0-0"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Refused),
         pinned: Writer::Fails(ErrorKind::Refused),
         ..NOTHING
@@ -132,6 +149,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "`bulla.toml` removed",
         carry_out: |scene| fs::remove_file(scene.path("bulla.toml")).unwrap(),
         found: &[(Public, &["config-damaged"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -144,6 +163,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             fs::remove_file(scene.path("bulla.toml")).unwrap();
         },
         found: &[(Public, &["config-damaged"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -152,6 +173,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a bit of `checkpoint.cose`",
         carry_out: |scene| scene.flip("checkpoint.cose", 60),
         found: &[(Public, &["cose-mismatch"])],
+        exported: Read::Fails(ErrorKind::Tampered),
         mended: true,
         elsewhere: "the writer makes it anew, and says so: it is no evidence of anything",
         ..NOTHING
@@ -210,6 +232,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a segment of other bytes added",
         carry_out: |scene| scene.write("segments/00000000000000000005.seg", b"hello"),
         found: &[(Public, &["surplus-bytes 5.seg"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         ..NOTHING
     },
     Attack {
@@ -230,6 +254,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a symbolic link in the place of `LOCK`",
         carry_out: |scene| scene.link(&scene.path("LOCK")),
         found: &[(Public, &["error: Unavailable"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Unavailable),
         pinned: Writer::Fails(ErrorKind::Unavailable),
         ..NOTHING
@@ -265,6 +291,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             fs::remove_file(scene.path(&newest)).unwrap();
         },
         found: &[(Public, &["frames-missing 0.seg f8-15 e10-17"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Unavailable),
         pinned: Writer::Fails(ErrorKind::Unavailable),
         ..NOTHING

@@ -3,7 +3,7 @@
 use super::Controls::{Both, Keys};
 use super::Level::{Host, Identity, Key, Pin, Public, Seal};
 use super::scene::{ORIGIN, Scene, State::Open, block};
-use super::{Attack, NOTHING, Writer};
+use super::{Attack, NOTHING, Read, Writer};
 use crate::erase::world::copy_into;
 use crate::stolen_keys;
 use bulla::{ErrorKind, Init, Log};
@@ -27,6 +27,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "the log put back to an earlier time",
         carry_out: |scene| scene.put_back("audit", "early"),
         found: &[(Host, &["frames-missing f3-13"]), (Pin, &["pin-mismatch f3-13"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -35,6 +37,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "the log put back to when it was empty",
         carry_out: |scene| scene.put_back("audit", "empty"),
         found: &[(Host, &["frames-missing f0-13"]), (Pin, &["pin-mismatch f0-13"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -44,6 +48,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         state: Open,
         carry_out: |scene| scene.put_back("audit", "early"),
         found: &[(Host, &["frames-missing f3-15"]), (Pin, &["pin-mismatch f3-13"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Unavailable),
         pinned: Writer::Fails(ErrorKind::Unavailable),
         ..NOTHING
@@ -53,6 +59,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         controls: Keys,
         carry_out: |scene| scene.put_back("audit.keys", "early"),
         found: &[(Identity, &["key-lost 8.seg f11-11 e13-13"])],
+        exported: Read::KeysLost,
+        queried: Read::KeysLost,
         writer: Writer::Fails(ErrorKind::Refused),
         pinned: Writer::Fails(ErrorKind::Refused),
         ..NOTHING
@@ -65,6 +73,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             scene.put_back("audit.keys", "early");
         },
         found: &[(Pin, &["pin-mismatch f3-13"])],
+        exported: Read::Others,
+        queried: Read::Others,
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
     },
@@ -76,6 +86,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             scene.put_back("audit.keys", "early");
             fs::copy(scene.path("checkpoint"), &scene.pin).unwrap();
         },
+        exported: Read::Others,
+        queried: Read::Others,
         elsewhere: "a verifier's own pin; a checkpoint that somebody kept",
         ..NOTHING
     },
@@ -88,6 +100,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             scene.go_on(1);
         },
         found: &[(Pin, &["pin-mismatch f5-13"])],
+        exported: Read::Others,
+        queried: Read::Others,
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
     },
@@ -100,6 +114,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             scene.go_on(20);
         },
         found: &[(Pin, &["pin-mismatch f0-13"])],
+        exported: Read::Others,
+        queried: Read::Others,
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
     },
@@ -120,6 +136,7 @@ pub(super) const ATTACKS: &[Attack] = &[
             }
         },
         found: &[(Public, &["cose-mismatch"])],
+        exported: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -133,6 +150,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             scene.go_on(20);
         },
         found: &[(Pin, &["pin-mismatch f0-13"])],
+        exported: Read::Others,
+        queried: Read::Others,
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
     },
@@ -153,6 +172,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             (Pin, &["pin-mismatch f0-13"]),
             (Identity, &["key-lost 0.seg f4-23 e5-43"]),
         ],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -168,6 +189,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             scene.go_on(20);
         },
         found: &[(Seal, &["seal-mismatch 0.seg f3-23 e5-44"]), (Pin, &["pin-mismatch f0-13"])],
+        exported: Read::Others,
+        queried: Read::Others,
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
     },
@@ -203,6 +226,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             (Pin, &["key-mismatch", "pin-mismatch"]),
             (Identity, &["block-invalid 0.seg f1-1 e0-2", "key-mismatch"]),
         ],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Refused),
         pinned: Writer::Fails(ErrorKind::Refused),
         ..NOTHING
@@ -221,6 +246,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             (Pin, &["key-mismatch", "pin-mismatch"]),
             (Identity, &["error: Refused"]),
         ],
+        exported: Read::Fails(ErrorKind::Refused),
+        queried: Read::Fails(ErrorKind::Refused),
         pinned: Writer::Fails(ErrorKind::Refused),
         ..NOTHING
     },

@@ -3,7 +3,7 @@
 use super::Controls::{Both, Keys};
 use super::Level::{Host, Identity, Pin, Seal};
 use super::scene::{ORIGIN, State::Open};
-use super::{Attack, Writer};
+use super::{Attack, Read, Writer};
 use crate::erase::world::copy_into;
 use bulla::{ErrorKind, Init};
 use std::fs;
@@ -16,6 +16,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         controls: Both,
         carry_out: |scene| scene.sign_shortened(12),
         found: &[(Host, &["frames-missing f12-13"]), (Pin, &["pin-mismatch f12-13"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -30,6 +32,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             (Pin, &["pin-mismatch f0-13"]),
             (Identity, &["block-invalid 0.seg f4-4 e5-6"]),
         ],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -69,6 +73,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             }
         },
         found: &[(Identity, &["error: NoKey"])],
+        exported: Read::Fails(ErrorKind::NoKey),
+        queried: Read::Fails(ErrorKind::NoKey),
         writer: Writer::Fails(ErrorKind::NoKey),
         pinned: Writer::Fails(ErrorKind::NoKey),
         ..NOTHING
@@ -85,6 +91,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             }
         },
         found: &[(Identity, &["key-lost 8.seg f11-11 e13-13"])],
+        exported: Read::KeysLost,
+        queried: Read::KeysLost,
         writer: Writer::Fails(ErrorKind::Refused),
         pinned: Writer::Fails(ErrorKind::Refused),
         ..NOTHING

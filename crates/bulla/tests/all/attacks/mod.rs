@@ -11,7 +11,7 @@ mod segments;
 mod tails;
 mod watched;
 
-use bulla::{ErrorKind, Finding, Log, Report, Result, Severity, Verify};
+use bulla::{ErrorKind, Export, Finding, Log, Query, Report, Result, Severity, Verify};
 use scene::{Scene, State, Template};
 use std::fs;
 
@@ -76,6 +76,18 @@ enum Writer {
     Fails(ErrorKind),
 }
 
+/// What whoever reads on the writing host gets, with its key directory, the public key and an identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Read {
+    /// All entries that there were before the attack, as they were.
+    All,
+    /// All of them, some without what is personal, of which it is told that their keys are lost.
+    KeysLost,
+    /// Those of what was put in the place of the log, and no error.
+    Others,
+    Fails(ErrorKind),
+}
+
 /// An attack, and all that finds it.
 struct Attack {
     name: &'static str,
@@ -85,6 +97,10 @@ struct Attack {
     carry_out: fn(&mut Scene),
     /// What is found at each level, as [`told`] has it. A level that is not named finds what the one below it does.
     found: &'static [(Level, &'static [&'static str])],
+    /// What an export of everything gets.
+    exported: Read,
+    /// What a query for entries by their numbers gets.
+    queried: Read,
     /// What becomes of the writer that has the log open, or else of one that opens it.
     writer: Writer,
     /// The same of one that has a pin.
@@ -102,6 +118,8 @@ const NOTHING: Attack = Attack {
     state: State::Closed,
     carry_out: |_| (),
     found: &[],
+    exported: Read::All,
+    queried: Read::All,
     writer: Writer::Opens,
     pinned: Writer::Opens,
     mended: false,
@@ -183,6 +201,37 @@ fn findings(scene: &Scene, level: Level) -> Vec<String> {
     }
 }
 
+/// The entries that a query on the writing host gets.
+fn entries(scene: &Scene, query: Query) -> Result<Vec<String>> {
+    let log = bulla::open_log(&scene.directory, Some(&scene.keys()), &[])?;
+    let export = Export::open_store(log)?.key(scene.key.clone()).identity(scene.identity.clone());
+    let mut out = Vec::new();
+    export.group_keys(scene.vault()?).query(query).run(&mut out)?;
+    Ok(String::from_utf8(out).unwrap().lines().map(str::to_owned).collect())
+}
+
+/// What an export of everything gets, and a query for more entries by their numbers than there are.
+fn read(scene: &Scene) -> [Result<Vec<String>>; 2] {
+    [Query::new(), Query::new().entries(0..=1000)].map(|query| entries(scene, query))
+}
+
+/// Whether entries are those of before, but for some of which the keys are lost.
+fn are_without_keys(entries: &[String], before: &[String]) -> bool {
+    let same = |(now, before): (&String, &String)| now == before || now.contains("\"withheld\":\"key-lost\"");
+    entries.len() == before.len() && entries.iter().zip(before).all(same)
+}
+
+impl Read {
+    fn of(read: Result<Vec<String>>, before: &[String]) -> Self {
+        match read {
+            Ok(entries) if entries.starts_with(before) => Read::All,
+            Ok(entries) if are_without_keys(&entries, before) => Read::KeysLost,
+            Ok(_) => Read::Others,
+            Err(error) => Read::Fails(error.kind()),
+        }
+    }
+}
+
 /// What becomes of a writer that opens the log, and whether it tells that it mends something.
 fn opening(scene: &Scene, pinned: bool) -> (Writer, bool) {
     let options = if pinned { scene.options().pin(&scene.pin) } else { scene.options() };
@@ -202,6 +251,7 @@ fn hold(attacks: &[Attack]) {
     let mut wrong = String::new();
     for attack in attacks {
         let mut scene = template.scene(attack.state);
+        let before = entries(&scene, Query::new()).unwrap();
         (attack.carry_out)(&mut scene);
         let writer = scene.fails();
         for level in Level::ALL {
@@ -210,6 +260,10 @@ fn hold(attacks: &[Attack]) {
                 wrong +=
                     &format!("{}: {level:?}: {found:?}, and not {:?}\n", attack.name, attack.found_at(level));
             }
+        }
+        let [exported, queried] = read(&scene).map(|read| Read::of(read, &before));
+        if (exported, queried) != (attack.exported, attack.queried) {
+            wrong += &format!("{}: readers: {exported:?}, {queried:?}\n", attack.name);
         }
         // Opening may change what is there.
         let open =

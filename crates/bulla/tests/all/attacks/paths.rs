@@ -2,7 +2,7 @@
 
 use super::Level::{Host, Pin, Public};
 use super::scene::{Scene, State::Paths};
-use super::{Attack, Writer};
+use super::{Attack, Read, Writer};
 use bulla::ErrorKind;
 use std::fs;
 
@@ -17,6 +17,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "the file `path` of a backup path with newer frames, copied to the log's directory",
         carry_out: |scene| copy(scene, "second/path", "audit/path"),
         found: &[(Public, &["path-mismatch"]), (Host, &["path-mismatch", "path-mismatch"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -25,6 +27,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "the same, copied to another backup path",
         carry_out: |scene| copy(scene, "second/path", "third/path"),
         found: &[(Public, &["path-mismatch"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -33,6 +37,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "the file `path` of another one, copied to the backup path with newer frames",
         carry_out: |scene| copy(scene, "third/path", "second/path"),
         found: &[(Public, &["path-mismatch"]), (Host, &["path-mismatch", "path-mismatch"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -46,6 +52,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             fs::write(&path, text.replace(id, &"ab".repeat(16))).unwrap();
         },
         found: &[(Host, &["path-mismatch"])],
+        exported: Read::Fails(ErrorKind::Tampered),
+        queried: Read::Fails(ErrorKind::Tampered),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
@@ -54,6 +62,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a backup path with newer frames, taken away",
         carry_out: |scene| fs::rename(scene.beside("second"), scene.beside("away")).unwrap(),
         found: &[(Public, &["error: Unavailable"]), (Host, &["frames-missing f16-20", "path-missing"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Unavailable),
         pinned: Writer::Fails(ErrorKind::Unavailable),
         ..NOTHING
@@ -62,6 +72,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a backup path that was never used, taken away",
         carry_out: |scene| fs::rename(scene.beside("third"), scene.beside("away")).unwrap(),
         found: &[(Public, &["error: Unavailable"]), (Host, &["path-missing"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Unavailable),
         pinned: Writer::Fails(ErrorKind::Unavailable),
         ..NOTHING
@@ -73,6 +85,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             std::os::unix::fs::symlink("audit", scene.beside("second")).unwrap();
         },
         found: &[(Host, &["frames-missing f16-20", "path-missing"]), (Pin, &["pin-mismatch f16-20"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Unavailable),
         pinned: Writer::Fails(ErrorKind::Unavailable),
         ..NOTHING
@@ -84,6 +98,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             std::os::unix::fs::symlink("second", scene.beside("third")).unwrap();
         },
         found: &[(Host, &["path-missing"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Unavailable),
         pinned: Writer::Fails(ErrorKind::Unavailable),
         ..NOTHING
@@ -92,6 +108,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "a symbolic link in the place of a backup path's `segments`",
         carry_out: |scene| scene.link(&scene.beside("third/segments")),
         found: &[(Public, &["error: Unavailable"]), (Host, &["path-missing"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Unavailable),
         pinned: Writer::Fails(ErrorKind::Unavailable),
         ..NOTHING
@@ -106,6 +124,8 @@ pub(super) const ATTACKS: &[Attack] = &[
             }
         },
         found: &[(Host, &["frames-missing f16-20"]), (Pin, &["pin-mismatch f16-20"])],
+        exported: Read::Fails(ErrorKind::Unavailable),
+        queried: Read::Fails(ErrorKind::Unavailable),
         writer: Writer::Fails(ErrorKind::Tampered),
         pinned: Writer::Fails(ErrorKind::Tampered),
         ..NOTHING
