@@ -5,7 +5,7 @@
 //! - an event counts the frames in their old place that are in the log, whichever recovery wrote them anew: one that was cut short
 //!   has told nobody of those that it did.
 
-use super::{Scanned, is_sound};
+use super::survey::{Scanned, is_sound};
 use crate::format::event::Event;
 use crate::format::frame::{self, Head};
 use crate::format::segment::{self, SegmentName};
