@@ -360,6 +360,25 @@ class Logs(unittest.TestCase):
                 with self.assertRaises(error):
                     verify.verified(sample.log, hand)
 
+    def test_a_vault_that_does_not_know_of_a_part_that_was_given_up_gives_nobody_out(self) -> None:
+        sample = self.samples["given_up"]
+        hand = verify.Hand(identities=verify.read_identities([sample.keys / "identity.age"]), vault=sample.keys)
+        self.assertEqual(verify.verified(sample.log, hand).findings, [])
+        older = replace(hand, vault=self.zoo.place / "earlier.keys")
+        with self.assertRaisesRegex(Refused, "must know of the part of the log which frame"):
+            verify.verified(sample.log, older)
+        told = self.theirs("export", Sample(sample.log, sample.keys), "--keys", str(older.vault))
+        self.assertEqual((told.returncode, told.stdout), (1, b""), told.stderr)
+        restoring = sample.keys / "restoring"
+        restoring.write_text(f"0 0 older-log 9 7 {'5a' * 16}\n")
+        try:
+            with self.assertRaisesRegex(Refused, "must know of the part of the log which is being given up"):
+                verify.verified(sample.log, hand)
+            told = self.theirs("export", sample)
+            self.assertEqual((told.returncode, told.stdout), (5, b""), told.stderr)
+        finally:
+            restoring.unlink()
+
     def test_an_event_that_nobody_orders_is_not_checked_with_an_erasure_key(self) -> None:
         sample = self.samples["erased"]
         forge = Forge(sample.log, sample.keys)

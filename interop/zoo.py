@@ -51,7 +51,7 @@ class Zoo:
     def all(self) -> dict[str, Sample]:
         """Every kind of log."""
         first = (self.plain, self.groups, self.common, self.erased)
-        made = (*first, self.rekeyed, self.changed, self.crashed, self.granted, self.workloads)
+        made = (*first, self.rekeyed, self.changed, self.crashed, self.granted, self.given_up, self.workloads)
         return {make.__name__: make() for make in made}
 
     def plain(self) -> Sample:
@@ -156,6 +156,22 @@ class Zoo:
         sample.grant = self.place / "granted.grant"
         sample.grant.unlink(missing_ok=True)
         self.run("grant", sample.log, "--recipient", recipient, "--subject", "user_1", "-o", sample.grant)
+        return sample
+
+    def given_up(self) -> Sample:
+        """A log of which the newest part is lost, and was given up. The key directory of before that is beside it (`earlier.keys`)."""
+        sample, earlier = self.init("given_up"), self.place / "earlier"
+        self.append(sample, entries(random.Random(13), 30))
+        for path, copy in ((sample.log, earlier), (sample.keys, self.place / "earlier.keys")):
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(path, copy)
+        self.append(sample, entries(random.Random(14), 30))
+        shutil.rmtree(sample.log)
+        earlier.rename(sample.log)
+        (sample.keys / "seal.state").unlink()
+        given = ("--seal-key", sample.keys / "seal.key", "--identity", sample.keys / "identity.age")
+        self.run("restore", sample.log, "--older-log", *given)
+        self.append(sample, entries(random.Random(15), 30))
         return sample
 
     def workloads(self) -> Sample:

@@ -62,6 +62,8 @@ class History:
     announced: Optional[tuple[int, dict[str, Any]]] = None
     epochs: dict[int, Epoch] = field(default_factory=dict)
     erased: dict[int, int] = field(default_factory=dict)
+    # The ids of the parts of the log that were given up, each with the last frame that tells of it.
+    given_up: dict[bytes, int] = field(default_factory=dict)
     explained: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     signed_time: Optional[int] = None
     # Digests of [log]: the current one, and the one that the next epoch may have instead.
@@ -347,6 +349,8 @@ def take_event(history: History, number: int, frame: Optional[Frame], body: Opti
             history.allowed = bytes.fromhex(event["after"])
         if bytes.fromhex(event["before"]) == history.digest:
             history.announced = (number, event)
+    elif kind == "truncated":
+        history.given_up[bytes.fromhex(event["id"])] = number
     elif kind in ("held", "released", "erased"):
         history.ordered.append(Ordered(number, frame, event))
         for subject in event.get("numbers", []):

@@ -90,7 +90,7 @@ class Vault:
     has_all = True
 
     def __init__(self, directory: Path, log_id: bytes, identities: list[age.Identity]) -> None:
-        self.log_id = log_id
+        self.log_id, self.directory = log_id, directory
         self.database = sqlite3.connect(f"{(directory / 'vault/vault.db').resolve().as_uri()}?mode=ro", uri=True)
         try:
             self.database.execute("BEGIN")
@@ -162,14 +162,13 @@ class Vault:
             self.unfollowed = meta.unsigned(8)
             if self.follows <= self.unfollowed < 2**64 - 1:
                 raise meta.refuse("the frame that was passed over must be below those that are followed, or none of the log")
-        # Which parts of the log were given up is for whoever writes.
-        given_up = []
+        self.given_up = []
         while meta.left():
-            given_up.append(meta.take(16))
+            self.given_up.append(meta.take(16))
         meta.end()
-        if len(given_up) > MOST_GIVEN_UP:
+        if len(self.given_up) > MOST_GIVEN_UP:
             raise meta.refuse("must have at most 64 parts that were given up")
-        if any(one >= following for one, following in zip(given_up, given_up[1:])):
+        if any(one >= following for one, following in zip(self.given_up, self.given_up[1:])):
             raise meta.refuse("the parts that were given up must ascend")
         erasing = self.record(2, b"bullaVE3")
         self.erasing_state = erasing.u8()
@@ -242,6 +241,18 @@ class Vault:
         for number, pseudonym in people.items():
             if self.number_at(pseudonym) != number:
                 raise Refused("vault", f"the index must lead to number {number} from its pseudonym")
+
+    def check_given_up(self, told: dict[bytes, int]) -> None:
+        """Refuses a vault that does not know of a part of the log that was given up since it followed that, or is being given up: whoever
+        was erased there may have a key in it. `told` has the frames of the events."""
+        unknown = [f"which frame {frame} tells of" for part, frame in told.items() if frame >= self.follows and part not in self.given_up]
+        restoring = self.directory / "restoring"
+        text = notes.text_of(restoring.read_bytes(), "restoring") if restoring.is_file() else ""
+        begun = re.search(r" older-log \d+ \d+ ([0-9a-f]{32})\n\Z", text)
+        if begun is not None and bytes.fromhex(begun[1]) not in self.given_up:
+            unknown.append("which is being given up")
+        if unknown:
+            raise Refused("vault", f"must know of the part of the log {unknown[0]}")
 
     def subject(self, number: int) -> Optional[tuple[bytes, bytes]]:
         """Key and pseudonym of a data subject, where there is one of that number."""

@@ -253,6 +253,7 @@ def opener(past: History, hand: Hand) -> blocks.Opener:
         is_own = len(followed) == secrets.follows and None not in followed
         if not is_own or trees.root([leaf for leaf in followed if leaf is not None]) != secrets.follows_root:
             secrets.follows = 0
+        secrets.check_given_up(past.given_up)
         secrets.follows = min(secrets.follows, secrets.unfollowed)
     return blocks.Opener(past, hand.identities, secrets)
 
