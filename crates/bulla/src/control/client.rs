@@ -297,7 +297,7 @@ fn ask(keys: &Path, request: &Request, answered: Answered) -> Result<Answer> {
             None => {
                 return Err(Error::new(
                     ErrorKind::Timeout,
-                    "the writer lets nobody in: it is busy with other requests, or was killed, and processes that it had forked off have its socket",
+                    "the writer lets nobody in: it is busy with other requests, is stopped, or was killed, and processes that it had forked off have its socket",
                 ));
             }
         }

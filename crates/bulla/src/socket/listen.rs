@@ -140,18 +140,13 @@ impl Listen {
         if self.stream.is_some() {
             require_descriptors(self.clients, getrlimit(Resource::Nofile).current)?;
         }
-        let paths = [&self.stream, &self.datagrams, &self.records].map(Option::as_ref);
-        for (at, path) in paths.iter().enumerate() {
-            if path.is_some() && paths[..at].contains(path) {
-                return Err(Error::invalid("each socket needs a path of its own"));
-            }
-        }
-        let bind = |path: &Option<PathBuf>, kind| {
-            path.as_ref().map(|path| Listener::bind(path, kind, self.mode)).transpose()
-        };
-        let stream = bind(&self.stream, SocketType::STREAM)?;
-        let datagrams = bind(&self.datagrams, SocketType::DGRAM)?;
-        let records = bind(&self.records, SocketType::DGRAM)?;
+        let sockets = [
+            (&self.stream, SocketType::STREAM),
+            (&self.datagrams, SocketType::DGRAM),
+            (&self.records, SocketType::DGRAM),
+        ];
+        let sockets = sockets.map(|(path, kind)| path.as_deref().map(|path| (path, kind)));
+        let [stream, datagrams, records] = Listener::bind_all(sockets, self.mode)?;
         let failed = |error| Error::io("starting to listen", error);
         let stop = Arc::new(Stop::new().map_err(failed)?);
         let counters = Arc::new(Counters::default());

@@ -50,6 +50,17 @@ impl Place {
         Ok(Place { directory, name: name.to_owned(), path: path.to_owned() })
     }
 
+    /// Whether it is the same name, by whatever path.
+    fn is(&self, other: &Place) -> Result<bool> {
+        let directory = |place: &Place| {
+            let found = rustix::fs::fstat(&place.directory);
+            found.map(|found| (found.st_dev, found.st_ino)).map_err(|error| {
+                Error::io(format!("looking at the directory of {}", place.path.display()), error.into())
+            })
+        };
+        Ok(self.name == other.name && directory(self)? == directory(other)?)
+    }
+
     fn address(&self, name: &OsStr) -> io::Result<SocketAddrUnix> {
         let plain = self.path.with_file_name(name);
         let length = plain.as_os_str().len();
@@ -124,15 +135,44 @@ impl Place {
 }
 
 impl Listener {
-    /// Makes a socket of this kind at `path`, in the place of one that nobody listens on any more. It has its mode before anybody can
+    /// Makes the sockets that are named, each at its path and of its kind, as [`Listener::bind`] does, or none.
+    ///
+    /// # Errors
+    /// As that; `Invalid` where two are named by one path, in whatever words.
+    pub(super) fn bind_all<const COUNT: usize>(
+        sockets: [Option<(&Path, SocketType)>; COUNT],
+        mode: u32,
+    ) -> Result<[Option<Self>; COUNT]> {
+        let mut bound = [const { None::<Self> }; COUNT];
+        for (at, socket) in sockets.into_iter().enumerate() {
+            let Some((path, kind)) = socket else { continue };
+            let one = Place::open(path).and_then(|place| {
+                for other in bound.iter().flatten() {
+                    if place.is(&other.place)? {
+                        return Err(Error::invalid("each socket needs a path of its own"));
+                    }
+                }
+                Self::bind(place, kind, mode)
+            });
+            match one {
+                Ok(listener) => bound[at] = Some(listener),
+                Err(error) => {
+                    bound.iter().flatten().for_each(Self::remove);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(bound)
+    }
+
+    /// Makes a socket of this kind at a place, instead of one that nobody listens on any more. It has its mode before anybody can
     /// connect to it, and its name only then.
     ///
     /// # Errors
     /// `Locked` where somebody listens there, `Invalid` where something else is there, else `Unavailable`.
-    pub(super) fn bind(path: &Path, kind: SocketType, mode: u32) -> Result<Self> {
-        let place = Place::open(path)?;
+    fn bind(place: Place, kind: SocketType, mode: u32) -> Result<Self> {
         place.check_free(kind)?;
-        let failed = |error| Error::io(format!("making the socket {}", path.display()), error);
+        let failed = |error| Error::io(format!("making the socket {}", place.path.display()), error);
         let mut temporary = place.name.clone();
         temporary.push(format!(".{}", std::process::id()));
         let listener = (|| {

@@ -291,7 +291,7 @@ impl Shared {
     }
 }
 
-/// That the connection's thread tells somebody. Where that panics, nobody is left to tell of the others.
+/// That the connection's thread tells somebody. Where that panics the connection has ended, and nobody is left to tell of the others.
 struct Telling<'a>(&'a Shared);
 
 impl Drop for Telling<'_> {
@@ -299,6 +299,11 @@ impl Drop for Telling<'_> {
         let mut state = lock(&self.0.state);
         state.is_telling = false;
         if std::thread::panicking() {
+            let message = format!(
+                "the connection to {} ended: whoever was told of a receipt panicked; connect again",
+                self.0.path.display()
+            );
+            let _ = self.0.failure.set((ErrorKind::Unavailable, message));
             state.tells.clear();
         }
         drop(state);
