@@ -1,6 +1,7 @@
 //! Entries as Python has them: dicts.
 
 use crate::error::invalid;
+use crate::given::not_iterated;
 use bulla::text::{LineError, text_or_bytes};
 use bulla::{Entry, Redaction};
 use pyo3::intern;
@@ -123,7 +124,8 @@ impl<'py> Values<'py> {
         if value.is_instance_of::<PyBytes>() {
             return Err(unfit(field));
         }
-        let subjects = value.try_iter().map_err(|_| unfit_value(field, &value))?;
+        let subjects =
+            value.try_iter().map_err(|error| not_iterated(&value, error, || unfit_value(field, &value)))?;
         self.values.push((Field::Subjects, value));
         for (place, subject) in subjects.enumerate() {
             if place == MAX_SUBJECTS {
@@ -154,6 +156,12 @@ pub(crate) enum Refusal {
     Said(String),
     /// What Python raised when it was looked at.
     Raised(PyErr),
+}
+
+impl From<PyErr> for Refusal {
+    fn from(error: PyErr) -> Self {
+        Refusal::Raised(error)
+    }
 }
 
 impl Refusal {

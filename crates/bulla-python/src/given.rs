@@ -43,7 +43,19 @@ fn each<'py, T>(
     if value.is_instance_of::<PyBytes>() {
         return Err(unfit());
     }
-    value.try_iter().map_err(|_| unfit())?.map(|value| one(&value?).ok_or_else(unfit)?).collect()
+    let values = value.try_iter().map_err(|error| not_iterated(value, error, unfit))?;
+    values.map(|value| one(&value?).ok_or_else(unfit)?).collect()
+}
+
+/// What going through the values of something failed with: `unfit` where it has none, and else what it has raised itself.
+pub(crate) fn not_iterated<E: From<PyErr>>(
+    value: &Bound<'_, PyAny>,
+    error: PyErr,
+    unfit: impl FnOnce() -> E,
+) -> E {
+    let class = value.get_type();
+    let has = |name| class.hasattr(name).unwrap_or(true);
+    if has("__iter__") || has("__getitem__") { error.into() } else { unfit() }
 }
 
 /// A number that is within what its type has.

@@ -3,6 +3,7 @@
 use crate::arrow::{self, Batches};
 use crate::entry::{Refusal, Values};
 use crate::error::{invalid, raise, raise_batch, with_staged};
+use crate::given::not_iterated;
 use crate::owner::not_pickled;
 use crate::pending::Pending;
 use crate::receipt::Receipt;
@@ -73,11 +74,12 @@ impl Producer {
             values.clear();
             Ok(())
         };
-        let unfit = |_| {
+        let unfit = || {
             let takes = "an iterable of dicts, or have Arrow's C stream or array interface";
-            with_staged(py, invalid(py, format!("`entries` has to be {takes}")), 0)
+            invalid(py, format!("`entries` has to be {takes}"))
         };
-        for entry in entries.try_iter().map_err(unfit)? {
+        let each = entries.try_iter().map_err(|error| not_iterated(entries, error, unfit));
+        for entry in each.map_err(|error| with_staged(py, error, 0))? {
             let entry = entry.map_err(|error| with_staged(py, error, staged))?;
             let place = staged + values.len();
             values.take_dict(&entry).map_err(|refusal| refused(refusal, place, staged))?;

@@ -247,9 +247,25 @@ class Refused(Case):
             yield {"operation": "read"}
             raise ZeroDivisionError("mine")
 
+        class Rows:
+            def __init__(self, raised: BaseException) -> None:
+                self.raised = raised
+
+            def __iter__(self) -> Any:
+                raise self.raised
+
         with Log(self.path) as log, log.producer() as producer:
             with self.assertRaisesRegex(ZeroDivisionError, "mine"):
                 producer.append_batch(failing())
+            for raised in [KeyError("mine"), KeyboardInterrupt(), TypeError("mine")]:
+                for act in [
+                    lambda: producer.append_batch(Rows(raised)),
+                    lambda: producer.append_batch([{"operation": "read", "subject": Rows(raised)}]),
+                    lambda: bulla_audit.create(self.place / "other", recipients=Rows(raised)),
+                ]:
+                    with self.assertRaises(type(raised)) as caught:
+                        act()
+                    self.assertIs(caught.exception, raised)
         self.assertEqual(self.entries(), [])
 
     def test_tables_name_the_column_and_the_row(self) -> None:

@@ -318,7 +318,13 @@ class Connected(Case):
         log = self.open()
         log.listen(socket)
         connection = bulla_audit.connect(socket)
-        self.addCleanup(connection.close)
+
+        def close() -> None:
+            # What was appended before its end was known is acknowledged to nobody.
+            with contextlib.suppress(Closed):
+                connection.close()
+
+        self.addCleanup(close)
         handler = Handler(connection)
         logger = logging.Logger("orders")
         logger.addHandler(handler)
@@ -388,12 +394,14 @@ class Connected(Case):
             logger.addHandler(handler)
             logger.info("lost")
             logger.info("after")
-            with self.assertRaises(bulla_audit.Closed):
-                if flushed:
+            if flushed:
+                with self.assertRaises(bulla_audit.Closed):
                     handler.flush(durable=True)
-                else:
-                    handler.close()
-            handler.close()
+            with contextlib.redirect_stderr(io.StringIO()) as told:
+                handler.close()
+                handler.close()
+            once = [] if flushed else ["bulla_audit: closing a handler: Closed: lost"]
+            self.assertEqual(told.getvalue().splitlines(), once)
             with self.assertRaisesRegex(bulla_audit.Closed, "^it was closed"):
                 logger.info("behind its end")
 
@@ -408,9 +416,52 @@ class Connected(Case):
             while True:
                 logger.info("x" * 60_000)
         listener.kill()
-        for act in [handler.flush, handler.close, connection.close]:
-            with self.assertRaises(bulla_audit.Closed):
+        for what, act in [("flushing", handler.flush), ("closing", handler.close)]:
+            with contextlib.redirect_stderr(io.StringIO()) as told:
                 act()
+            self.assertRegex(told.getvalue(), f"^bulla_audit: {what} a handler: Closed: ")
+        with self.assertRaises(bulla_audit.Closed):
+            connection.close()
+
+    def test_logging_gets_through_all_handlers_where_one_has_lost_something(self) -> None:
+        configured = '{"version": 1, "root": {"handlers": ["new"]}, "handlers": {"new": {"class": "logging.FileHandler", "filename": "new.log"}}}'
+        for call in ["logging.shutdown()", f"logging.config.dictConfig({configured})"]:
+            listener = self.listen()
+            program = self.start(f"""
+                import sys
+                import bulla_audit
+                from bulla_audit.handler import Handler
+                import logging, logging.config, logging.handlers
+                logger = logging.getLogger("orders")
+                logger.addHandler(logging.handlers.MemoryHandler(1000, target=logging.FileHandler("other.log", mode="w")))
+                logger.addHandler(Handler(bulla_audit.connect("audit.sock")))
+                for message in sys.stdin:
+                    logger.warning(message.strip())
+                    print("sent", flush=True)
+                {call}
+                print(open("other.log").read().split(), flush=True)
+                """)
+
+            def log(message: str) -> None:
+                print(message, file=program.stdin, flush=True)
+                self.assertEqual(program.stdout.readline(), "sent\n")
+
+            # Whoever listens has gone by then with what it had not acknowledged, and somebody else listens, or nobody does.
+            log("durable")
+            listener.send_signal(signal.SIGSTOP)
+            log("lost")
+            listener.kill()
+            listener.wait()
+            if "shutdown" in call:
+                listener = self.listen()
+                log("after")
+            out, told = program.communicate(timeout=PATIENCE)
+            listener.kill()
+            listener.wait()
+            after = ["after"] if "shutdown" in call else []
+            self.assertEqual(out, f"{['durable', 'lost', *after]}\n", told)
+            self.assertIn("bulla_audit: closing a handler: Closed: ", told)
+            self.assertEqual(program.returncode, 0, told)
 
     def test_what_a_producer_lost_that_was_replaced_is_told_by_a_durable_flush(self) -> None:
         listener = self.listen()

@@ -58,6 +58,30 @@ class Structlog(Case):
         self.assertEqual(json.loads(entry["payload"], parse_constant=refuse), wanted)
         self.assertIn("é", entry["payload"])
 
+    def test_names_that_are_no_texts_and_nothing_else(self) -> None:
+        logger, _ = self.logger(Processor(self.log))
+        logger.info("x", by={(1, 2): 3})
+        (entry,) = self.found()
+        self.assertEqual(json.loads(entry["payload"]), {"event": "x", "by": {"(1, 2)": 3}})
+
+    def test_what_cannot_be_written_as_json_at_all(self) -> None:
+        logger, _ = self.logger(Processor(self.log))
+        circle: dict[Any, Any] = {}
+        circle["me"] = circle
+        tuples: dict[Any, Any] = {}
+        tuples[(1, 2)] = [tuples]
+        for event in [circle, tuples]:
+            with self.assertRaisesRegex(ValueError, "Circular reference"):
+                logger.info("x", of=event)
+        with self.assertRaisesRegex(ValueError, "two names"):
+            logger.info("x", by={(1,): 1, "(1,)": 2})
+        deep: dict[str, Any] = {"ratio": float("nan")}
+        for _ in range(600):
+            deep = {"in": deep}
+        logger.info("deep", of=deep)
+        (entry,) = self.found()
+        self.assertIn('"nan"', entry["payload"])
+
     def test_what_other_processors_add(self) -> None:
         def named(logger: object, method: str, event: dict[str, Any]) -> dict[str, Any]:
             return {**event, "logger": "orders.mail"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 
 # What is registered first is called last: `logging` flushes its handlers once everything is closed here, and those of a connection that
-# has ended have nothing left to raise, which would keep it from all others.
+# has ended have nothing left to tell.
 import logging  # noqa: F401
 import os
 import sys
@@ -25,7 +25,7 @@ def close_all() -> None:
     for error in _native._close_all():
         if sys.stderr is not None:
             print(f"bulla_audit: closing at exit: {type(error).__name__}: {error}", file=sys.stderr)
-    # Else a handler would raise it when `logging` closes it behind this.
+    # Else a handler would say it again when `logging` closes it behind this.
     _way.forget_unacknowledged()
 
 

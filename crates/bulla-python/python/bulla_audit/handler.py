@@ -15,9 +15,12 @@ In short:
 from __future__ import annotations
 
 import logging
+import sys
+from collections.abc import Callable
 
 from bulla_audit._context import NAMES, current
-from bulla_audit._way import OWN, Target, Way
+from bulla_audit._native import Error
+from bulla_audit._way import LOGGER, OWN, Target, Way
 
 __all__ = ["Handler"]
 
@@ -79,7 +82,7 @@ class Handler(logging.Handler):
 
     def handle(self, record: logging.LogRecord) -> bool | logging.LogRecord:  # type: ignore[override]
         """Records what the filters let pass, without the handler's lock: producers have their own."""
-        if getattr(record, OWN, False):
+        if record.name == LOGGER and getattr(record, OWN, False):
             # What says that something cannot be recorded cannot be recorded either.
             return False
         passed: bool | logging.LogRecord = self.filter(record)
@@ -118,23 +121,31 @@ class Handler(logging.Handler):
 
     def flush(self, durable: bool = False) -> None:
         """Has everything that was appended written without waiting for more; with `durable` it waits until it is
-        durable.
+        durable, and raises what keeps it from that.
 
-        Raises what keeps it from that. Where the log was closed it does nothing: closing has written all that there
-        was, or has raised.
+        Without `durable` that is said on standard error instead: `logging` flushes and closes all handlers one after
+        the other (`shutdown`, `dictConfig`, `fileConfig`), and what one raises keeps it from the others. Where the log
+        was closed it does nothing: closing has written all that there was, or has raised.
         """
         if durable:
             self._way.flush_durable()
         else:
-            self._way.flush()
+            _said("flushing a handler", self._way.flush)
 
     def close(self) -> None:
         """Flushes, and closes the producer that it made itself. What is logged behind that is refused with `Closed`.
 
-        Raises, once it is closed, what keeps it from flushing, and what was not acknowledged before a connection ended
-        where no durable flush has told of that.
+        What keeps it from flushing is said on standard error, as `flush` does, and so is what was not acknowledged
+        before a connection ended, where no durable flush has told of that.
         """
-        try:
-            self._way.close()
-        finally:
-            super().close()
+        _said("closing a handler", self._way.close)
+        super().close()
+
+
+def _said(what: str, act: Callable[[], object]) -> None:
+    """Says on standard error what an act fails with."""
+    try:
+        act()
+    except Error as error:
+        if sys.stderr is not None:
+            print(f"bulla_audit: {what}: {type(error).__name__}: {error}", file=sys.stderr)

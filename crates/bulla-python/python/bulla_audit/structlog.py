@@ -32,14 +32,20 @@ __all__ = ["Processor"]
 _NAMES = frozenset(NAMES)
 
 
-def _with_names(value: Any) -> Any:
+def _with_names(value: Any, within: tuple[Any, ...] = ()) -> Any:
     """The same with names that JSON has: any other is given by its `repr`."""
-    if isinstance(value, Mapping):
-        has = (str, int, float, bool, type(None))
-        return {name if isinstance(name, has) else repr(name): _with_names(of) for name, of in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_with_names(of) for of in value]
-    return value
+    if not isinstance(value, (dict, list, tuple)):
+        return value
+    if any(value is around for around in within):
+        raise ValueError("Circular reference detected")
+    within = (*within, value)
+    if not isinstance(value, dict):
+        return [_with_names(of, within) for of in value]
+    has = (str, int, float, bool, type(None))
+    named = {name if isinstance(name, has) else repr(name): _with_names(of, within) for name, of in value.items()}
+    if len(named) < len(value):
+        raise ValueError("two names of an event would be the same one as texts")
+    return named
 
 
 def _json(event: Mapping[str, Any]) -> str:
@@ -49,7 +55,10 @@ def _json(event: Mapping[str, Any]) -> str:
         return dumps(event, allow_nan=False)
     except (TypeError, ValueError):
         # Names and numbers that JSON does not have are no objects that a `default` is asked of: numbers are read back as texts.
-        text = dumps(_with_names(event))
+        try:
+            text = dumps(event)
+        except TypeError:
+            text = dumps(_with_names(event))
         return dumps(json.loads(text, parse_constant=lambda name: repr(float(name))))
 
 
