@@ -116,6 +116,9 @@ pub trait Paths: Debug {
     /// Where that cannot be told.
     fn unpublished(&self, covered: u64) -> Result<Option<u64>>;
 
+    /// How many frames were signed, as the key directory's seal state says by now; 0 where nothing says so. Reads that file, and nothing else.
+    fn sealed(&self) -> u64;
+
     /// How many frames the log's vault has followed, at least, as the key directory's seal state says; 0 where nothing says so.
     fn vault_follows(&self) -> u64;
 

@@ -1,6 +1,6 @@
 //! `tail`: entries as they are committed.
 
-use crate::support::{Place, Ran, command, exit, finish, lines, parse_lines, signal};
+use crate::support::{Place, Ran, arguments, command, copy, exit, finish, lines, parse_lines, signal};
 use bulla::text::time::format_time;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -94,6 +94,22 @@ fn on_an_idle_log_it_ends_once_the_time_is_over() {
 }
 
 /// A log of five entries for its own identity and then of five for that of the other place.
+/// As of a snapshot of the storage: what the tail saw is all that it has, and the keys know of more.
+#[test]
+fn a_log_that_stays_behind_its_keys_ends_it() {
+    let place = Place::new();
+    place.append(&[], &lines(0..4)).exits(exit::DONE);
+    let snapshot = place.path("snapshot");
+    copy(&place.audit(), &snapshot);
+    let words = arguments!["tail", &snapshot, "--keys", place.keys(""), "--entries", "0.."];
+    let mut child = command(words).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    (0..4).for_each(|number| assert_eq!(next(&mut out)["location"], format!("key/{number}")));
+    place.append(&[], &lines(4..7)).exits(exit::DONE);
+    let ran = finish(child).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("snapshot is an older copy of the log"), "{ran:?}");
+}
+
 fn of_two_readers() -> (Place, Place) {
     let (place, other) = (Place::new(), Place::new());
     place.append(&[], &lines(0..5)).exits(exit::DONE);

@@ -8,6 +8,8 @@
 //! - what a checkpoint covers later is compared with what was shown before it did. Where a crash took something that
 //!   was shown as pending, that is told, and what came in its place is shown;
 //! - a log that was cut or rewritten below a checkpoint that was seen is `Tampered`;
+//! - no look goes by a checkpoint that covers less than the key directory's seal state speaks of, so that nothing ends without what was put
+//!   away since the log began to be followed;
 //! - nothing that no checkpoint covers is: anybody can have put it there. What is no frame is waited at until a checkpoint
 //!   tells what stands in its place;
 //! - an epoch is opened once a block of it is needed, and not before: who does not read it is refused there, after
@@ -33,6 +35,7 @@ use crate::scan::manifest::Frames;
 use crate::scan::open::Asks;
 use crate::scan::query::Query;
 use crate::scan::redaction::Redaction;
+use crate::scan::snapshot::{replaced, require_readable};
 use crate::scan::unsigned::not_those;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::epoch::EpochKeys;
@@ -41,7 +44,7 @@ use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile;
 use bulla_proof::tree::{Frontier, TreeHead};
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Paths, Result};
 use bulla_text::spelling::counted;
 use std::sync::{Arc, OnceLock};
 
@@ -260,9 +263,11 @@ impl Follow<'_> {
         }
     }
 
-    /// Gives out what has been committed since the last call, in order. Does not wait.
+    /// Gives out what has been committed since the last call, in order. Does not wait, but for some seconds where the log's seal state
+    /// speaks of more than its checkpoint covers: for the writer that is about to publish that.
     ///
     /// # Errors
+    /// `Unavailable` where no writer does, as after an older checkpoint, or an older copy of the log, was put back;
     /// `Tampered` where the log was cut or rewritten, or what a checkpoint covers is damaged where it is read; `NoKey` where a block is needed
     /// whose epoch the identity does not open; otherwise as [`Reader::read`]; and whatever `each` returns. What was
     /// given out before an error counts. To go on after one, follow anew from the entry after: this may have passed
@@ -277,8 +282,7 @@ impl Follow<'_> {
             self.settled.undecided += undecided;
             self.log_is_older |= log_is_older;
         }
-        let Given { store, trust, .. } = &self.reader.given;
-        let TreeHead { size, root } = believed_head(&**store, &self.reader.config, trust)?;
+        let TreeHead { size, root } = self.head()?;
         if size < self.tree.size() {
             let (before, now) = (self.tree.size(), counted(size, "frame"));
             let message =
@@ -325,6 +329,32 @@ impl Follow<'_> {
         let Unsettled { undecided, key_lost } = self.settled;
         let log_is_older = self.log_is_older;
         Ok(Polled { covered, lost_from, doubted_from, undecided, key_lost, log_is_older, ended })
+    }
+
+    /// The tree that is believed by now. Of a log whose seal state speaks of more than its checkpoint covers a writer is waited for, which is
+    /// about to publish that.
+    ///
+    /// # Errors
+    /// `Unavailable` where none does: an older checkpoint was put back, or an older copy of the log.
+    fn head(&self) -> Result<TreeHead> {
+        let Given { store, trust, .. } = &self.reader.given;
+        let sealed = store.paths().map_or(0, Paths::sealed);
+        let (believed, signed) = believed_head(&**store, &self.reader.config, trust)?;
+        // That is told as what it is.
+        let was_cut = believed.size < self.tree.size();
+        if was_cut || signed >= sealed {
+            return Ok(believed);
+        }
+        if let Some(paths) = store.paths() {
+            paths.look_again();
+            if paths.unpublished(signed)?.is_some() {
+                require_readable(&**store)?;
+            }
+        }
+        match believed_head(&**store, &self.reader.config, trust)? {
+            (believed, signed) if signed >= sealed => Ok(believed),
+            _ => Err(replaced(&**store, "one that covers less")),
+        }
     }
 
     /// Whether the query's time has been over for long enough.

@@ -77,17 +77,18 @@ pub(crate) fn read_checkpoint(
 }
 
 /// The tree that is believed: the checkpoint's, which has to be signed by the log's key, and signed and witnessed as `trust` asks
-/// for; where an older one is all that is witnessed, that one's.
-pub(crate) fn believed_head(store: &dyn Store, config: &LogConfig, trust: &Trust) -> Result<TreeHead> {
+/// for; where an older one is all that is witnessed, that one's. With how many frames the checkpoint covers.
+pub(crate) fn believed_head(store: &dyn Store, config: &LogConfig, trust: &Trust) -> Result<(TreeHead, u64)> {
     let Signed { checkpoint, witnessed, .. } = trusted_checkpoint(store, config, trust)?;
     let signed = TreeHead { size: checkpoint.size, root: checkpoint.root };
-    match witnessed {
-        None => Ok(signed),
-        Some(Witnessed { head, .. }) if head.size <= signed.size => Ok(head),
+    let believed = match witnessed {
+        None => signed,
+        Some(Witnessed { head, .. }) if head.size <= signed.size => head,
         Some(Witnessed { head, .. }) => {
-            trust::require_beginning(store, files::WITNESSED, signed, head).map(|()| signed)
+            trust::require_beginning(store, files::WITNESSED, signed, head).map(|()| signed)?
         }
-    }
+    };
+    Ok((believed, signed.size))
 }
 
 /// The checkpoint, which has to be signed by the log's key, and signed and witnessed as `trust` asks for. That its tree begins

@@ -146,12 +146,7 @@ impl Snapshot {
         if self.note == judged {
             return Ok(true);
         }
-        let replaced = |by: &str| {
-            let place = self.store.describe(files::CHECKPOINT);
-            Error::unavailable(format!(
-                "{place} was replaced by {by} while the log was read: run `bulla verify`"
-            ))
-        };
+        let replaced = |by: &str| replaced(&*self.store, by);
         let judged = self.config.own_keys().open(judged).map_err(|_| replaced("one of another log"))?;
         let judged = TreeHead { size: judged.size, root: judged.root };
         if self.checkpoint.size < judged.size {
@@ -261,6 +256,12 @@ impl Snapshot {
         look_again(&*self.store);
         Ok(read_any_note(&*self.store)? == self.note)
     }
+}
+
+/// That a checkpoint is there of which what was found of another one is not so.
+pub(crate) fn replaced(store: &dyn Store, by: &str) -> Error {
+    let place = store.describe(files::CHECKPOINT);
+    Error::unavailable(format!("{place} was replaced by {by} while the log was read: run `bulla verify`"))
 }
 
 /// The bytes of the checkpoint; none where there is none, or it is too long to be one.

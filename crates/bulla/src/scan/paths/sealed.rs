@@ -71,10 +71,15 @@ impl LogPaths {
 
     /// As [`Paths::unpublished`].
     pub(super) fn signed_and_unpublished(&self, covered: u64) -> Result<Option<u64>> {
-        let sealed = self.seal_state().map_or(0, |sealed| sealed.chain.next_frame());
+        let sealed = self.signed_frames();
         let is_covered = |paths: &Self| Ok(paths.published_frames().unwrap_or(0) >= sealed);
         let is_unpublished = sealed > covered && !self.waits_until(is_covered)?;
         Ok(is_unpublished.then_some(sealed))
+    }
+
+    /// As [`Paths::sealed`].
+    pub(super) fn signed_frames(&self) -> u64 {
+        self.seal_state().map_or(0, |sealed| sealed.chain.next_frame())
     }
 
     /// How many frames the log's vault has followed, at least: one that has followed less is older.

@@ -465,6 +465,10 @@ impl Paths for LogPaths {
         self.signed_and_unpublished(covered)
     }
 
+    fn sealed(&self) -> u64 {
+        self.signed_frames()
+    }
+
     fn vault_follows(&self) -> u64 {
         LogPaths::vault_follows(self)
     }

@@ -2,11 +2,13 @@
 //! had never been.
 
 use super::world::World;
-use bulla::environment::Environment;
+use crate::crash::world::OpenWrap;
+use bulla::environment::{Clock, Environment, Interrupt};
 use bulla::keys::signing::SigningKey;
-use bulla::{Entry, ErasureOrder, ErrorKind, HoldOrder, Log, LogId, Step};
+use bulla::{Entry, ErasureOrder, ErrorKind, Follow, HoldOrder, Log, LogId, Query, Reader, Step};
 use bulla_testkit::fault::Fault;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -75,6 +77,73 @@ fn a_log_whose_checkpoint_is_about_to_be_published_is_read_once_it_is() {
     assert_eq!(world.salvaged(), BTreeSet::from([0, 1, 2, 3]));
     world.open().close().unwrap();
     world.check(5);
+}
+
+/// Later than any time that is asked for.
+struct Later;
+
+impl Clock for Later {
+    fn now(&self) -> i64 {
+        i64::MAX
+    }
+
+    fn wait(&self, _: Duration, _: &Interrupt) {}
+}
+
+/// Whoever began to follow a log before sees nothing of it: the older one has all that they saw.
+#[test]
+fn a_log_that_is_followed_does_not_end_where_an_older_one_was_put_back() {
+    let world = World::new(&[]);
+    let log = world.open();
+    world.append(&log, 0..4);
+    log.close().unwrap();
+    let older = world.files_below("audit");
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let to = i64::try_from((now + Duration::from_secs(3600)).as_nanos()).unwrap();
+    let reader = Reader::open_store(world.log()).unwrap().identity(Arc::new(OpenWrap));
+    let look = |follow: &mut Follow<'_>| {
+        let mut seen = Vec::new();
+        let polled = follow.poll(|followed| {
+            seen.push(followed.number);
+            Ok(())
+        });
+        polled.map(|polled| (seen, polled.ended))
+    };
+    let follow = || {
+        let query = Query { to: Some(to), ..Query::new() };
+        let mut follow = reader.follow(&query).unwrap().clock(Arc::new(Later));
+        assert_eq!(look(&mut follow).unwrap(), (vec![0, 1, 2, 3], true));
+        follow
+    };
+    let (mut beside_nobody, mut beside_a_writer, mut beside_a_lock) = (follow(), follow(), follow());
+    // Files of their own, not those that the followers have open.
+    world.put_back("audit", &older);
+    let log = world.open();
+    world.append(&log, 4..7);
+    log.close().unwrap();
+    let newer = world.files_below("audit");
+    world.put_back("audit", &older);
+    let error = look(&mut beside_nobody).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("an older copy of the log"), "{error}");
+    // The seal state is written first.
+    world.put_back("audit", &newer);
+    let put = |of: &BTreeMap<String, Vec<u8>>| world.machine.overwrite("audit/checkpoint", &of["checkpoint"]);
+    put(&older);
+    let writer = world.log().lock("LOCK").unwrap();
+    let seen = thread::scope(|scope| {
+        let seen = scope.spawn(|| look(&mut beside_a_writer));
+        // That the follower meets the older one is likely, and no more.
+        thread::sleep(Duration::from_millis(200));
+        put(&newer);
+        seen.join().unwrap()
+    });
+    assert_eq!(seen.unwrap(), (vec![4, 5, 6], true));
+    put(&older);
+    let error = look(&mut beside_a_lock).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("does not publish what it has signed"), "{error}");
+    drop(writer);
 }
 
 /// What orders are given with.
