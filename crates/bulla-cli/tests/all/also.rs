@@ -39,6 +39,46 @@ fn moved() -> Moved {
     Moved { place, audit, backup: other }
 }
 
+/// A path that lies elsewhere now, beside the keys, which name the place where it was.
+#[test]
+fn a_path_that_lies_elsewhere_now_is_read_where_that_is_named() {
+    let Moved { place, .. } = moved();
+    fs::rename(place.path("backup"), place.path("away")).unwrap();
+    let (away, to) = (place.path("away").into_os_string(), place.path("to").into_os_string());
+    let (away, to) = (away.to_str().unwrap(), to.to_str().unwrap());
+    let proof = place.path("proof").into_os_string().into_string().unwrap();
+    for (command, more) in [
+        ("export", &[][..]),
+        ("events", &[]),
+        ("tail", &["--entries", "0..19"]),
+        ("prove", &["--entry", "15", "-o", &proof]),
+        ("mirror", &[to, "--once"]),
+    ] {
+        let ran = place.run(command, more).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("name with --also where it is now"), "{command}: {ran:?}");
+        let ran = place.run(command, &[more, &["--also", away]].concat()).exits(exit::DONE);
+        let lines = ran.out.lines().count();
+        assert_eq!(
+            lines,
+            if matches!(command, "export" | "tail") { 20 } else { lines },
+            "{command}: {ran:?}"
+        );
+    }
+    place.run("verify", &[]).exits(exit::VIOLATION);
+    let verified = place.run("verify", &["--also", away, "--json"]).exits(exit::DONE).json();
+    assert_eq!((&verified["entries"], &verified["findings"]), (&20.into(), &serde_json::json!([])));
+    // Of another place that is empty, too, the path has to be somewhere.
+    fs::rename(place.path("away"), place.path("farther")).unwrap();
+    let ran = place.run("export", &["--also", away]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("is no path of this log"), "{ran:?}");
+    // The log's own directory, where it is now, is DIR.
+    fs::rename(place.path("farther"), place.path("backup")).unwrap();
+    fs::rename(place.audit(), place.path("audit-away")).unwrap();
+    let keys = place.keys("");
+    let ran = bulla(arguments!["export", place.path("audit-away"), "--keys", &keys]).exits(exit::DONE);
+    assert_eq!(ran.out.lines().count(), 20, "{ran:?}");
+}
+
 /// How many entries a verification with the log's key finds, without a violation.
 #[track_caller]
 fn verified(moved: &Moved, directory: &Path) -> u64 {

@@ -236,6 +236,25 @@ impl LogPaths {
         state.paths.iter().skip(of_keys).find_map(absent).map_or(Ok(()), Err)
     }
 
+    /// Looks no more where the key directory names a path that is not there and lies in a place that somebody named by hand, which are those behind
+    /// the first `of_keys`.
+    pub(super) fn leave_empty_places(&self, of_keys: usize) {
+        {
+            let mut state = self.change();
+            let named = state.paths.iter().skip(of_keys).filter_map(|path| path.id).collect::<Vec<_>>();
+            let lies_elsewhere = |path: &OnePath| {
+                matches!(path.absent, Some(NoPath::Other(_))) && path.id.is_some_and(|id| named.contains(&id))
+            };
+            if !state.paths.iter().skip(1).any(lies_elsewhere) {
+                return;
+            }
+            let others = state.paths.split_off(1).into_iter();
+            state.paths.extend(others.filter(|path| !lies_elsewhere(path)).collect::<Vec<_>>());
+            state.current = 0;
+        }
+        self.look();
+    }
+
     /// Refuses paths that are not what they say they are.
     ///
     /// # Errors
@@ -256,14 +275,22 @@ impl LogPaths {
         self.require_named()?;
         let missing = self.missing().into_iter().find(|missing| !missing.left);
         if let Some(missing) = missing {
+            let name_it = name_it(missing.place == self.first.describe(""));
             return Err(Error::unavailable(format!(
                 "{} is a path of the log, and is missing: {}. It may hold what the others have not, so nothing is told of a part: mount \
-                 it, or name with --also where it is now; `bulla verify` tells what the others have, and `bulla export --salvage` \
-                 gives it out",
+                 it, or {name_it}; `bulla verify` tells what the others have, and `bulla export --salvage` gives it out",
                 missing.place, missing.reason
             )));
         }
         self.require_in_reach()
+    }
+}
+
+/// How whoever reads is told where a path is now.
+pub(super) fn name_it(is_first: bool) -> &'static str {
+    match is_first {
+        true => "name as DIR, with --keys, where it is now",
+        false => "name with --also where it is now",
     }
 }
 

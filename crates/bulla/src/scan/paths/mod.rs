@@ -276,6 +276,9 @@ fn join(
     };
     paths.look();
     paths.require(of_keys)?;
+    if reads {
+        paths.leave_empty_places(of_keys);
+    }
     Ok(Arc::new(paths))
 }
 
