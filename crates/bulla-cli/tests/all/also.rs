@@ -79,6 +79,22 @@ fn a_path_that_lies_elsewhere_now_is_read_where_that_is_named() {
     assert_eq!(ran.out.lines().count(), 20, "{ran:?}");
 }
 
+/// A path that was left need not be there to go on with the log, and has to be for a copy that is begun.
+#[test]
+fn a_copy_that_is_begun_without_a_path_that_was_left_says_which() {
+    let Moved { place, .. } = moved();
+    fs::rename(place.audit(), place.path("away")).unwrap();
+    let to = place.path("to");
+    let ran = bulla(arguments!["mirror", place.audit(), &to, "--once"]).exits(exit::VIOLATION);
+    for said in ["frames-missing", "/audit, a path of the log that was left, is missing: ", "name as DIR"] {
+        assert!(ran.err.contains(said), "{said}: {ran:?}");
+    }
+    fs::remove_dir_all(&to).unwrap();
+    let words = arguments!["mirror", place.path("away"), &to, "--once", "--keys", place.keys("")];
+    bulla(words).exits(exit::DONE);
+    assert_eq!(bulla(arguments!["verify", &to, "--json"]).exits(exit::DONE).json()["entries"], 20);
+}
+
 /// How many entries a verification with the log's key finds, without a violation.
 #[track_caller]
 fn verified(moved: &Moved, directory: &Path) -> u64 {

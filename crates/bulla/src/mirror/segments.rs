@@ -16,6 +16,7 @@ use crate::format::event::MAX_EVENT;
 use crate::format::frame::{self, HEAD, Head, SEAL};
 use crate::format::segment::{DIRECTORY, SegmentName};
 use crate::scan::finding::{Finding, FindingKind};
+use crate::scan::paths::not_there_to_copy;
 use crate::scan::stored_tree::Encoded;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Sha256, sha256};
@@ -137,11 +138,12 @@ impl<'a> Shipment<'a> {
         };
         match (begun, self.at) {
             (None, Some(at)) => Ok(at),
-            (None, None) => Err(damaged(&Finding::missing(None, commitment))),
+            (None, None) => Err(missing(&**self.source, Finding::missing(None, commitment))),
             (Some(name), _) if name.first != frame => {
                 let detail =
                     format!("{name} should begin with frame {}, which another segment has", name.first);
-                Err(damaged(&Finding::new(FindingKind::FramesMissing, detail).at(name, 0).frame(frame)))
+                let finding = Finding::new(FindingKind::FramesMissing, detail).at(name, 0).frame(frame);
+                Err(missing(&**self.source, finding))
             }
             (Some(name), _) => {
                 self.end_writing()?;
@@ -209,6 +211,11 @@ impl<'a> Shipment<'a> {
     }
 }
 
+/// That the source lacks frames, with the paths that they may lie on.
+fn missing(source: &dyn Store, finding: Finding) -> Error {
+    damaged(&finding.unless_elsewhere(&not_there_to_copy(source)))
+}
+
 /// The names of segments in a store, in order, also of files without a byte, which are none.
 fn names(store: &dyn Store) -> Result<Vec<SegmentName>> {
     let items = match store.list(DIRECTORY) {
@@ -245,7 +252,7 @@ impl Reading {
         match source.open(&path) {
             Ok(file) => Ok(Reading { name, file, shown, start: 0, piece: Vec::new() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(damaged(&Finding::missing(None, commitment)))
+                Err(missing(source, Finding::missing(None, commitment)))
             }
             Err(error) => Err(Error::io(format!("opening {shown}"), error)),
         }

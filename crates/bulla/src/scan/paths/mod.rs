@@ -404,6 +404,25 @@ pub(crate) fn not_there(store: &dyn Store) -> String {
     states.into_iter().enumerate().filter_map(told).collect::<Vec<_>>().join("; ")
 }
 
+/// The same for whoever copies all of the log, with what there is to do.
+pub(crate) fn not_there_to_copy(store: &dyn Store) -> String {
+    let told = |(index, PathState { place, standing, missing, .. }): (usize, PathState)| {
+        let left = if standing == PathStanding::Left { " that was left" } else { "" };
+        match (standing, missing) {
+            (PathStanding::Lost, _) => Some(format!(
+                "{place}, a path of the log, is lost: what it had alone only copies from before have"
+            )),
+            (_, Some(why)) => {
+                let name_it = looking::name_it(index == 0);
+                Some(format!("{place}, a path of the log{left}, is missing: {why}. Mount it, or {name_it}"))
+            }
+            (_, None) => None,
+        }
+    };
+    let states = store.paths().map_or_else(Vec::new, Paths::states);
+    states.into_iter().enumerate().filter_map(told).collect::<Vec<_>>().join("; ")
+}
+
 /// The same with where it is said what there is to do; nothing where there is nothing to say.
 pub(crate) fn with_way_out(not_there: &str) -> String {
     if not_there.is_empty() {
