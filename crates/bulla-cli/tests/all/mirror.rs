@@ -204,6 +204,36 @@ fn a_log_that_was_put_back_is_a_violation_here_and_there() {
     assert_eq!(verified(&place, &to), before);
 }
 
+/// What is wrong with a log on several paths its own host sees, and not the one that has the copy.
+#[test]
+fn a_log_that_is_none_or_not_there_ends_a_mirror_alike_here_and_there() {
+    let place = Place::new();
+    let backup = place.path("backup");
+    place.run("config", &["set", "backup_paths", backup.to_str().unwrap()]).exits(exit::DONE);
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let ssh = stand_in(&place, "");
+    let ends = |code, said: &str| {
+        let to = ["here", "there"].map(|name| place.path(name));
+        let here = arguments!["mirror", place.audit(), &to[0], "--once", "--json"];
+        for words in [here, over(&place, &ssh, &to[1], &["--once", "--json"])] {
+            let ran = bulla(words).exits(code);
+            assert!(ran.err.lines().last().unwrap().contains(said), "{ran:?}");
+            assert!(
+                parse_lines(&ran.out).pop().unwrap()["error"].as_str().unwrap().contains(said),
+                "{ran:?}"
+            );
+        }
+        to.into_iter().for_each(|to| drop(fs::remove_dir_all(to)));
+    };
+    fs::copy(backup.join("path"), place.audit().join("path")).unwrap();
+    ends(exit::VIOLATION, "says that it is the path");
+    fs::remove_file(place.audit().join("path")).unwrap();
+    fs::rename(&backup, place.path("away")).unwrap();
+    ends(exit::ENVIRONMENT, "/backup is a path of the log, and is missing");
+    fs::rename(place.path("away"), &backup).unwrap();
+    bulla(over(&place, &ssh, &place.path("there"), &["--once"])).exits(exit::DONE);
+}
+
 /// On a disk that is not mounted a copy would begin anew on another one, and what the old one says would be held against nobody.
 #[test]
 fn a_copy_is_begun_aloud_and_not_with_what_is_above_it() {

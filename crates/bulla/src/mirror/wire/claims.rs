@@ -49,6 +49,14 @@ impl<'a> Claims<'a> {
         }
     }
 
+    /// Takes in which checkpoint was given out: what it covers can arrive, also where an older one is put back meanwhile.
+    pub(super) fn gives(&mut self, checkpoint: &[u8]) {
+        if let Some(frames) = size_of(checkpoint).filter(|frames| *frames > self.own.frames) {
+            self.own.frames = frames;
+            self.own.entries = entries(self.source, frames);
+        }
+    }
+
     /// Takes in what the receiver says that it has. Returns whether that can be so.
     ///
     /// # Errors
@@ -134,8 +142,12 @@ impl Own {
 
 /// The size that the log's checkpoint says, whoever signed it: that is for the receiver to look at.
 fn checkpointed(source: &dyn Store) -> Option<u64> {
-    let note = bulla_store::read_small(source, files::CHECKPOINT, MAX_NOTE as u64).ok()?;
-    let note = SignedNote::parse(&note).ok()?;
+    size_of(&bulla_store::read_small(source, files::CHECKPOINT, MAX_NOTE as u64).ok()?)
+}
+
+/// The same of these bytes of one.
+fn size_of(note: &[u8]) -> Option<u64> {
+    let note = SignedNote::parse(note).ok()?;
     Checkpoint::parse(note.text).ok().map(|checkpoint| checkpoint.size)
 }
 

@@ -6,10 +6,12 @@ use crate::format::config::{self, MOST_WITNESSES, arriving};
 use crate::format::files;
 use crate::format::segment::{DIRECTORY, SegmentName};
 use crate::mirror::Shipped;
+use crate::scan::paths::not_there_to_copy;
+use crate::scan::snapshot::unless_gone;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_proof::tile;
-use bulla_store::{Error, Paths, Result, Store, StoreFile};
+use bulla_store::{Error, ErrorKind, Paths, Result, Store, StoreFile};
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
@@ -34,7 +36,7 @@ pub struct Sending<'a> {
 /// Gives out the log in `source` to a receiver, until that has all of it or fails.
 ///
 /// # Errors
-/// Why the receiver failed, as it says it; `Unavailable` where the line did, or where it says what cannot be so: that more has arrived
+/// Why the receiver failed, as it says it, or what is wrong with the log as this side sees it; `Unavailable` where the line did, or where it says what cannot be so: that more has arrived
 /// than there is, or all before it has.
 pub fn serve(
     source: &dyn Store,
@@ -47,6 +49,8 @@ pub fn serve(
     let hello = Answer::Hello { version: VERSION, once: sending.once, key };
     hello.write(output).or_else(ended).map_err(failed)?;
     let mut open = None::<(String, Box<dyn StoreFile>)>;
+    // Why the log, as this side sees it, was not given out just now: the receiver knows no more of it than the words.
+    let mut refused = None;
     let mut claims = Claims::new(source);
     loop {
         let answer = match Request::read(input).map_err(failed)? {
@@ -58,9 +62,15 @@ pub fn serve(
             }
             Request::Done => return claims.check_done(sending.once),
             Request::Failed { kind, message } => {
-                return Err(Error::new(kind, format!("the receiver: {message}")));
+                let failed = refused.unwrap_or_else(|| heard(source, kind, &message));
+                return unless_gone(source, Err(failed));
             }
             Request::Open { path } => opened(source, &path).map(|(file, answer)| {
+                if let Answer::Opened { first, .. } = &answer
+                    && path == files::CHECKPOINT
+                {
+                    claims.gives(first);
+                }
                 open = Some((path, file));
                 answer
             }),
@@ -74,10 +84,23 @@ pub fn serve(
                 Ok(Answer::News(wait(source, known, time, sending.wait)))
             }
         };
-        let answer =
-            answer.unwrap_or_else(|error| Answer::Failed { kind: error.kind(), message: error.to_string() });
+        let answer = answer.unwrap_or_else(|error| {
+            let failed = Answer::Failed { kind: error.kind(), message: error.to_string() };
+            refused = error.downcast::<Error>().ok();
+            failed
+        });
         answer.write(output).or_else(ended).map_err(failed)?;
     }
+}
+
+/// What a receiver has against the log; of one that is not whole it does not know that paths are missing.
+fn heard(source: &dyn Store, kind: ErrorKind, message: &str) -> Error {
+    let not_there = not_there_to_copy(source);
+    let more = match kind {
+        ErrorKind::Tampered if !not_there.is_empty() => format!("; {not_there}"),
+        _ => String::new(),
+    };
+    Error::new(kind, format!("the receiver: {message}{more}"))
 }
 
 /// A receiver that has ended takes nothing more. What it said before that tells why, so it is read on.
@@ -125,7 +148,7 @@ fn checkpoint(source: &dyn Store) -> io::Result<(Box<dyn StoreFile>, Answer)> {
     for _ in 0..ATTEMPTS {
         source.paths().into_iter().for_each(Paths::look_again);
         let whole = source.paths().map_or(Ok(None), Paths::require_readable);
-        let whole = whole.map_err(|error| io::Error::other(error.to_string()))?;
+        let whole = whole.map_err(io::Error::other)?;
         let (file, answer) = begin(file(source, files::CHECKPOINT)?)?;
         let Some(whole) = whole else { return Ok((file, answer)) };
         if matches!(&answer, Answer::Opened { length, first } if whole.starts_with(first) && whole.len() as u64 == *length)
@@ -191,7 +214,6 @@ fn wait(source: &dyn Store, known: Hash, time: Duration, pause: &mut dyn FnMut(D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulla_store::ErrorKind;
 
     #[test]
     fn nothing_is_given_out_but_what_a_mirror_has() {

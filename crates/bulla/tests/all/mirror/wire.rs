@@ -263,3 +263,38 @@ fn what_a_receiver_of_a_damaged_log_says_is_heard() {
     assert_eq!(sender.kind(), ErrorKind::Tampered, "{sender}");
     assert!(sender.to_string().contains("frames-missing"), "{sender}");
 }
+
+/// The sender's end of a line, by which the log is put back once its checkpoint was given out.
+struct PutsBack<'a>(&'a Path, &'a Path);
+
+impl io::Write for PutsBack<'_> {
+    fn write(&mut self, message: &[u8]) -> io::Result<usize> {
+        // Its length is written before.
+        if message.first() == Some(&0x81) {
+            std::fs::copy(self.1.join("checkpoint"), self.0.join("checkpoint"))?;
+        }
+        Ok(message.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_has_arrived_counts_also_where_the_log_was_put_back_meanwhile() {
+    let (source, earlier) = Source::eventful();
+    let report = source.verify(&source.directory).run().unwrap();
+    let (frames, entries) = (report.tree_size, report.entries);
+    let said = [state([0; 5]), message(1, b"checkpoint"), state([frames, entries, 0, 0, 0]), message(6, &[])];
+    let mut told = Vec::new();
+    let mut sending = Sending {
+        once: true,
+        key: None,
+        wait: &mut |_| true,
+        told: &mut |shipped: &Shipped| told.push(shipped.frames),
+    };
+    let mut output = PutsBack(&source.directory, &earlier);
+    serve(&*files(&source.directory), &mut &said.concat()[..], &mut output, &mut sending).unwrap();
+    assert_eq!(told, [0, frames]);
+}
