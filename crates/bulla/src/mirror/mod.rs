@@ -30,7 +30,7 @@ pub mod wire;
 use crate::format::config::{self, LogConfig, arriving};
 use crate::format::files;
 use crate::scan::finding::{Finding, FindingKind};
-use crate::scan::snapshot::Snapshot;
+use crate::scan::snapshot::{Snapshot, unless_gone};
 use crate::scan::stored_tree;
 use beside::{Offered, Tree};
 use bulla_proof::checkpoint::VerifierKey;
@@ -149,7 +149,7 @@ impl Mirror {
         let Some(mut state) = self.state.take() else {
             return Err(Error::new(ErrorKind::Closed, "the mirror has failed: open it anew"));
         };
-        let shipped = self.advance(&mut state, &mut told)?;
+        let shipped = unless_gone(&*self.source, self.advance(&mut state, &mut told))?;
         self.state = Some(state);
         Ok(shipped)
     }

@@ -3,7 +3,7 @@
 use crate::format::epoch::EpochBody;
 use crate::scan::events::epoch_body;
 use crate::scan::manifest::{Frames, Manifest};
-use crate::scan::snapshot::Snapshot;
+use crate::scan::snapshot::{Snapshot, unless_gone};
 use bulla_crypto::recipients::Identity;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_store::{FileSystem, Result, Store};
@@ -60,6 +60,10 @@ pub fn epochs(directory: impl AsRef<Path>) -> Result<Vec<Epoch>> {
 /// # Errors
 /// As [`epochs`].
 pub fn epochs_of(store: Arc<dyn Store>) -> Result<Vec<Epoch>> {
+    unless_gone(&*store, epochs_there(store.clone()))
+}
+
+fn epochs_there(store: Arc<dyn Store>) -> Result<Vec<Epoch>> {
     let manifest = Manifest::load(Snapshot::of(store)?)?;
     let (mut frames, lost) = (Frames::new(&manifest)?, manifest.lost()?);
     let mut epochs = Vec::new();

@@ -8,10 +8,11 @@ use crate::scan::events::{hold_order, told_holds};
 use crate::scan::lost::LostFrames;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::open_log;
-use crate::scan::snapshot::Snapshot;
+use crate::scan::snapshot::{Snapshot, unless_gone};
 use bulla_proof::order::order_digest;
 use bulla_store::{Error, FileSystem, Result, Store};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The holds of a log.
 #[derive(Clone, Debug)]
@@ -55,26 +56,30 @@ pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Held
     let log = open_log(directory, Some(keys.as_ref()), &[])?;
     let keys = FileSystem::new(keys.as_ref());
     keys.list("").map_err(|error| Error::io(format!("listing {}", keys.describe("")), error))?;
-    let mut file = Holds::load_if_there(&keys)?;
+    unless_gone(&*log, holds_there(&log, &keys))
+}
+
+fn holds_there(log: &Arc<dyn Store>, keys: &FileSystem) -> Result<HeldSubjects> {
+    let mut file = Holds::load_if_there(keys)?;
     // A writer may hold or release meanwhile. What it has begun is in the file.
     for _ in 0..100 {
         let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
         let told = told_holds(&manifest)?;
-        let before = std::mem::replace(&mut file, Holds::load_if_there(&keys)?);
+        let before = std::mem::replace(&mut file, Holds::load_if_there(keys)?);
         if before == file {
             let (config, lost) = (&manifest.snapshot.config, manifest.lost()?.clone());
             if file.is_none() && !lost.events.is_empty() {
-                return Err(Holds::missing(&keys));
+                return Err(Holds::missing(keys));
             }
             let mut file = file.unwrap_or_default();
             // Whoever may not read the seal state goes by what the file has followed.
-            let state = SealState::load(&keys).ok().filter(|state| state.log == config.id);
+            let state = SealState::load(keys).ok().filter(|state| state.log == config.id);
             let known = state.map_or(0, |state| state.chain.next_frame()).max(file.told());
             // A writer is ahead of its checkpoint for a moment.
             let ahead = known > manifest.size() && manifest.snapshot.is_quiet()?;
-            file.check(&keys, config, None)?;
+            file.check(keys, config, None)?;
             let (differences, under_way) = file.compare(&told, |frame| hold_order(&manifest, frame))?;
-            file.check(&keys, config, Some(&told))?;
+            file.check(keys, config, Some(&told))?;
             return Ok(HeldSubjects { holds: file.into_list(), differences, under_way, ahead, lost, told });
         }
     }

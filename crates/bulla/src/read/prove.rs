@@ -14,6 +14,7 @@ use crate::scan::events;
 use crate::scan::finding::Finding;
 use crate::scan::manifest::Manifest;
 use crate::scan::query::Query;
+use crate::scan::snapshot::unless_gone;
 use crate::scan::unsigned::{self, not_those};
 use bulla_proof::consistency::prove_consistency;
 use bulla_proof::multiproof;
@@ -78,6 +79,10 @@ impl Reader {
     /// `Refused` where a policy is given and its witnesses have not cosigned so much yet; where no entry meets the query (`Tampered` where that cannot be told, since keys are lost), and where what the groups
     /// hold is more than a file of its length is trusted with, so that nobody would open it; otherwise as [`Reader::read`].
     pub fn prove(&self, query: &Query) -> Result<Proven> {
+        unless_gone(&*self.given.store, self.prove_there(query))
+    }
+
+    fn prove_there(&self, query: &Query) -> Result<Proven> {
         let (reader, witnesses) = self.proving()?;
         reader.prove_in(reader.reading()?, query, |manifest, leaves, frames| {
             let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
@@ -96,6 +101,10 @@ impl Reader {
     /// `Refused` where that head is not there, or not of the newest checkpoint: whoever opens the log for writing makes it again. Otherwise
     /// as [`Reader::prove`].
     pub fn prove_as_receipt(&self, query: &Query) -> Result<Proven> {
+        unless_gone(&*self.given.store, self.receipt_there(query))
+    }
+
+    fn receipt_there(&self, query: &Query) -> Result<Proven> {
         let (signed, snapshot) = receipt::signed_head(&self.given, &self.config)?;
         self.prove_in(self.reading_of(snapshot)?, query, |manifest, leaves, frames| {
             let Checkpoint { size, root, .. } = manifest.snapshot.checkpoint;
@@ -154,6 +163,10 @@ impl Reader {
     /// # Errors
     /// `Refused` where a policy is given and its witnesses have not cosigned so much yet; where the checkpoint covers no such frame, or it is of no event; otherwise as [`Reader::read`].
     pub fn prove_event(&self, frame: u64) -> Result<EventProof> {
+        unless_gone(&*self.given.store, self.event_there(frame))
+    }
+
+    fn event_there(&self, frame: u64) -> Result<EventProof> {
         let (reader, witnesses) = self.proving()?;
         let reading = reader.reading()?;
         let Some((commitment, body)) = events::event(&reading.manifest, frame)? else {
@@ -175,6 +188,10 @@ impl Reader {
     /// `Invalid` where `old` is no checkpoint of this log; `Tampered` where the log does not begin with what it
     /// covers: then history was rewritten, or cut.
     pub fn prove_consistency(&self, old: &[u8]) -> Result<String> {
+        unless_gone(&*self.given.store, self.consistency_there(old))
+    }
+
+    fn consistency_there(&self, old: &[u8]) -> Result<String> {
         let foreign = |reason: String| Error::invalid(format!("the old checkpoint: {reason}"));
         let note = SignedNote::parse(old).map_err(|error| foreign(error.to_string()))?;
         let earlier = Checkpoint::parse(note.text).map_err(|error| foreign(error.to_string()))?;

@@ -3,7 +3,7 @@
 use crate::format::sources::table::SourceState;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::open_log;
-use crate::scan::snapshot::Snapshot;
+use crate::scan::snapshot::{Snapshot, unless_gone};
 use bulla_store::{FileSystem, Result, Store};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +24,10 @@ pub fn sources(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Ve
 /// # Errors
 /// As [`sources`].
 pub fn sources_of(log: Arc<dyn Store>, keys: &dyn Store) -> Result<Vec<SourceState>> {
+    unless_gone(&*log, sources_there(log.clone(), keys))
+}
+
+fn sources_there(log: Arc<dyn Store>, keys: &dyn Store) -> Result<Vec<SourceState>> {
     let manifest = Manifest::load_end(Snapshot::of(log)?)?;
     let read = crate::scan::sources::read(&manifest, keys)?;
     Ok(read.passed.states(&read.so_far.table))

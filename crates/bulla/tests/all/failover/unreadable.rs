@@ -2,8 +2,10 @@
 
 use super::world::World;
 use crate::crash::world::OpenWrap;
+use bulla::mirror::Mirror;
 use bulla::store::{Item, Lock, Store, StoreFile};
 use bulla::{ErrorKind, Query, Reader, Verify};
+use bulla_testkit::Memory;
 use bulla_testkit::fault::{Fault, FaultStore};
 use std::io;
 use std::ops::Range;
@@ -289,8 +291,37 @@ fn a_path_that_goes_while_it_is_read_is_missing() {
         let reader = Reader::open_store(world.log())?.identity(Arc::new(OpenWrap));
         reader.for_each(&query, |_, _| Ok(())).map(drop)
     };
+    let event: Read = |world| {
+        let reader = Reader::open_store(world.log())?;
+        let mut events = Vec::new();
+        reader.events(|event| {
+            events.push(event.frame);
+            Ok(())
+        })?;
+        reader.prove_event(*events.last().unwrap()).map(drop)
+    };
+    let proof: Read = |world| {
+        let query = Query { first_entry: Some(305), last_entry: Some(305), ..Query::new() };
+        Reader::open_store(world.log())?.identity(Arc::new(OpenWrap)).prove(&query).map(drop)
+    };
+    let growth: Read = |world| {
+        let old = world.machine.read("audit/checkpoint").unwrap();
+        Reader::open_store(world.log())?.prove_consistency(&old).map(drop)
+    };
+    let copy: Read =
+        |world| Mirror::open_stores(world.log(), Arc::new(Memory::new()), None)?.poll(|_| {}).map(drop);
     let (world, broken) = moved();
-    for (what, read) in [("all", World::exported as Read), ("one", one), ("events", World::events)] {
+    for (what, read) in [
+        ("all", World::exported as Read),
+        ("one", one),
+        ("events", World::events),
+        ("epochs", |world| bulla::epochs_of(world.log()).map(drop)),
+        ("sources", |world| bulla::sources_of(world.log(), &*world.keys()).map(drop)),
+        ("an event's proof", event),
+        ("a proof", proof),
+        ("a proof of growth", growth),
+        ("a copy", copy),
+    ] {
         let mut missed = 0;
         for times in 0.. {
             *broken.going.lock().unwrap() = Some(times);

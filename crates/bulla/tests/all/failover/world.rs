@@ -117,7 +117,7 @@ impl World {
     }
 
     /// The store of the key directory.
-    fn keys(&self) -> Arc<dyn Store> {
+    pub(super) fn keys(&self) -> Arc<dyn Store> {
         keys_of(&self.machine, self.vault.as_ref())
     }
 
