@@ -124,8 +124,9 @@ impl<'py> Values<'py> {
         if value.is_instance_of::<PyBytes>() {
             return Err(unfit(field));
         }
-        let subjects =
-            value.try_iter().map_err(|error| not_iterated(&value, error, || unfit_value(field, &value)))?;
+        let subjects = value
+            .try_iter()
+            .map_err(|error| not_iterated(value.py(), error, || unfit_value(field, &value)))?;
         self.values.push((Field::Subjects, value));
         for (place, subject) in subjects.enumerate() {
             if place == MAX_SUBJECTS {

@@ -1,6 +1,7 @@
 //! Arguments that are texts, paths, or several of them, and numbers: what is none is `Invalid`, by the argument's name.
 
 use crate::error::invalid;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use std::path::PathBuf;
@@ -43,19 +44,17 @@ fn each<'py, T>(
     if value.is_instance_of::<PyBytes>() {
         return Err(unfit());
     }
-    let values = value.try_iter().map_err(|error| not_iterated(value, error, unfit))?;
+    let values = value.try_iter().map_err(|error| not_iterated(value.py(), error, unfit))?;
     values.map(|value| one(&value?).ok_or_else(unfit)?).collect()
 }
 
-/// What going through the values of something failed with: `unfit` where it has none, and else what it has raised itself.
-pub(crate) fn not_iterated<E: From<PyErr>>(
-    value: &Bound<'_, PyAny>,
-    error: PyErr,
-    unfit: impl FnOnce() -> E,
-) -> E {
-    let class = value.get_type();
-    let has = |name| class.hasattr(name).unwrap_or(true);
-    if has("__iter__") || has("__getitem__") { error.into() } else { unfit() }
+/// What going through the values of something failed with: `unfit` where it has none, as a `TypeError` says, and else what it has raised
+/// itself.
+pub(crate) fn not_iterated<E: From<PyErr>>(py: Python<'_>, error: PyErr, unfit: impl FnOnce() -> E) -> E {
+    match error.is_instance_of::<PyTypeError>(py) {
+        true => unfit(),
+        false => error.into(),
+    }
 }
 
 /// A number that is within what its type has.

@@ -78,7 +78,7 @@ impl Producer {
             let takes = "an iterable of dicts, or have Arrow's C stream or array interface";
             invalid(py, format!("`entries` has to be {takes}"))
         };
-        let each = entries.try_iter().map_err(|error| not_iterated(entries, error, unfit));
+        let each = entries.try_iter().map_err(|error| not_iterated(py, error, unfit));
         for entry in each.map_err(|error| with_staged(py, error, 0))? {
             let entry = entry.map_err(|error| with_staged(py, error, staged))?;
             let place = staged + values.len();

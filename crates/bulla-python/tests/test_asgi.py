@@ -253,6 +253,12 @@ class Alone(Asgi):
         app = Middleware(routed, self.log, subject=subject, unrecordable="pass")
         self.assertEqual(self.call(app)[0]["status"], 200)
         self.assertEqual(app.lost, 1)
+
+        class Proxy:
+            def __iter__(self) -> Any:
+                return iter(42)  # type: ignore[call-overload]
+
+        self.assertEqual(self.call(Middleware(self.hello, self.log, subject=lambda scope: Proxy()))[0]["status"], 503)
         producer = self.log.producer()
         for wrong in [42, [42], uuid.UUID(int=42)]:
             with self.assertRaisesRegex(bulla_audit.Invalid, r"^`subject` has to be a str or .*give str\(…\)"):

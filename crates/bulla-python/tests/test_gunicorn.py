@@ -388,7 +388,7 @@ class Gunicorn(Case):
         for given in [{"colour": "red"}, {"keys": "audit.keys"}, {"clients": 64}, {"memory": None, "clients": 0}]:
             with self.assertRaisesRegex(TypeError, f"settings: .*{next(iter(given))}"):
                 hooks(socket="audit.sock", **given)
-        for wrong in ["1 parsec", "10 s", -1, float("nan"), float("inf"), 1e300, None]:
+        for wrong in ["1 parsec", "10 s", -1, float("nan"), float("inf"), 1e300, (1 << 64) - 1, None]:
             for directory in [None, "audit"]:
                 with self.assertRaisesRegex(bulla_audit.Invalid, "^`append_timeout` has to be a number of seconds"):
                     hooks(directory, socket="audit.sock", append_timeout=wrong)

@@ -73,8 +73,9 @@ class Structlog(Case):
         for event in [circle, tuples]:
             with self.assertRaisesRegex(ValueError, "Circular reference"):
                 logger.info("x", of=event)
-        with self.assertRaisesRegex(ValueError, "two names"):
-            logger.info("x", by={(1,): 1, "(1,)": 2})
+        for by in [{(1,): 1, "(1,)": 2}, {1: "a", "1": "b", (1,): 0}, {None: float("nan"), "null": 2}]:
+            with self.assertRaisesRegex(ValueError, "two names"):
+                logger.info("x", by=by)
         deep: dict[str, Any] = {"ratio": float("nan")}
         for _ in range(600):
             deep = {"in": deep}

@@ -34,8 +34,10 @@ use input::Input;
 use meter::Meter;
 pub(crate) use numbered::Label as InputLabel;
 use numbered::Numbered;
+#[cfg(feature = "proxy")]
+pub(crate) use opening::tell_opened;
 pub(crate) use opening::{
-    open, open_with, tell_differences, tell_made_pin, tell_opened, tell_recovery, tell_resumed, teller,
+    open, open_with, tell_differences, tell_made_pin, tell_recovery, tell_resumed, teller,
 };
 use refused::Refused;
 use run::Run;

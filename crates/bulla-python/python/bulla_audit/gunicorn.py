@@ -86,7 +86,7 @@ def hooks(
     error log: it connects when it has something to record, and until it can, that cannot be recorded.
     """
     path = os.path.abspath(os.fspath(socket))
-    if not isinstance(append_timeout, (int, float)) or not 0 <= append_timeout < 1 << 64:
+    if not isinstance(append_timeout, (int, float)) or not 0 <= append_timeout <= 1 << 63:
         raise Invalid("`append_timeout` has to be a number of seconds, 0 or more")
     given = [name for name, value in [("keys", keys), ("clients", clients)] if value is not None]
     given.extend(settings)

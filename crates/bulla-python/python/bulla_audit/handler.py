@@ -14,6 +14,7 @@ In short:
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Callable
@@ -135,11 +136,13 @@ class Handler(logging.Handler):
     def close(self) -> None:
         """Flushes, and closes the producer that it made itself. What is logged behind that is refused with `Closed`.
 
-        What keeps it from flushing is said on standard error, as `flush` does, and so is what was not acknowledged
-        before a connection ended, where no durable flush has told of that.
+        What keeps it from flushing is said on standard error, as `flush` does, and so is what a producer that was
+        replaced had not got acknowledged, where no durable flush has told of that.
         """
-        _said("closing a handler", self._way.close)
-        super().close()
+        try:
+            _said("closing a handler", self._way.close)
+        finally:
+            super().close()
 
 
 def _said(what: str, act: Callable[[], object]) -> None:
@@ -148,4 +151,6 @@ def _said(what: str, act: Callable[[], object]) -> None:
         act()
     except Error as error:
         if sys.stderr is not None:
-            print(f"bulla_audit: {what}: {type(error).__name__}: {error}", file=sys.stderr)
+            # One that is closed, or that nobody reads, keeps nobody from the end.
+            with contextlib.suppress(OSError, ValueError):
+                print(f"bulla_audit: {what}: {type(error).__name__}: {error}", file=sys.stderr)

@@ -44,7 +44,15 @@ def _with_names(value: Any, within: tuple[Any, ...] = ()) -> Any:
     has = (str, int, float, bool, type(None))
     named = {name if isinstance(name, has) else repr(name): _with_names(of, within) for name, of in value.items()}
     if len(named) < len(value):
-        raise ValueError("two names of an event would be the same one as texts")
+        raise ValueError("two names of an event are one as JSON has them")
+    return named
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that was written as JSON, each of its names once."""
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise ValueError("two names of an event are one as JSON has them")
     return named
 
 
@@ -59,7 +67,7 @@ def _json(event: Mapping[str, Any]) -> str:
             text = dumps(event)
         except TypeError:
             text = dumps(_with_names(event))
-        return dumps(json.loads(text, parse_constant=lambda name: repr(float(name))))
+        return dumps(json.loads(text, parse_constant=lambda name: repr(float(name)), object_pairs_hook=_once))
 
 
 class Processor:

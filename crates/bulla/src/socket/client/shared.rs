@@ -298,16 +298,19 @@ impl Drop for Telling<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.is_telling = false;
+        let mut untold = Vec::new();
         if std::thread::panicking() {
             let message = format!(
                 "the connection to {} ended: whoever was told of a receipt panicked; connect again",
                 self.0.path.display()
             );
             let _ = self.0.failure.set((ErrorKind::Unavailable, message));
-            state.tells.clear();
+            untold = std::mem::take(&mut state.tells);
         }
         drop(state);
         self.0.changed.notify_all();
+        // What they hold may be a producer, which goes by the state as it is let go of.
+        drop(untold);
     }
 }
 
