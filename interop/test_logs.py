@@ -370,7 +370,7 @@ class Logs(unittest.TestCase):
         told = self.theirs("export", Sample(sample.log, sample.keys), "--keys", str(older.vault))
         self.assertEqual((told.returncode, told.stdout), (1, b""), told.stderr)
         restoring = sample.keys / "restoring"
-        restoring.write_text(f"0 0 older-log 9 7 {'5a' * 16}\n")
+        restoring.write_text(f"0 0 older-log 9 7 {'5a' * 16} -\n")
         try:
             with self.assertRaisesRegex(Refused, "must know of the part of the log which is being given up"):
                 verify.verified(sample.log, hand)

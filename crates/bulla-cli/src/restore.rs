@@ -162,10 +162,14 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
             "the keys knew of {} more, which are given up: whoever was held or released there is what `holds` says{erased}",
             counted(*lost_frames, "frame")
         ));
+        lines.push(
+            "what `bulla config` and `bulla keys` changed of the log there is undone: look who its recipients are, and which erasure key counts"
+                .to_owned(),
+        );
     }
     if *vault_behind {
         lines.push(
-            "the vault that is there may not have followed what is given up, and whoever was erased in that may have a key in it: nothing is \
+            "the vault that is there may not have followed what is given up, or was before, and whoever was erased in that may have a key in it: nothing is \
              read under its keys from then on, for good. Bring the newest vault first; where none is left, say `--older-vault`"
                 .to_owned(),
         );

@@ -18,6 +18,11 @@ impl Hash {
     /// Thirty-two zero bytes: the place of a digest where there is none.
     pub const ZERO: Hash = Hash([0; 32]);
 
+    /// Reads 64 lowercase hex digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        hex::parse(text).map(Hash)
+    }
+
     /// The bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -15,6 +15,7 @@
 mod numbers;
 mod outlook;
 
+use crate::erase::holds::Holds;
 use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
 use crate::format::event::Event;
@@ -259,10 +260,8 @@ impl Restore {
             (state, _) => (state?, false),
         };
         let before = Unknown::load(&**keys)?;
-        let given_up_before = before.and_then(|before| before.given_up);
-        let older_log = self.older_log || given_up_before.is_some();
         let has_lost_path = made && log.paths().is_some_and(Paths::has_lost_one);
-        if has_lost_path && !older_log {
+        if has_lost_path && !self.older_log && before.is_none_or(|before| before.given_up.is_none()) {
             return Err(lost_path(&**log, &**keys));
         }
         let reader = match (config.erasure, &self.identity) {
@@ -280,7 +279,16 @@ impl Restore {
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
-        let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
+        let found = Found::look((log, &**keys), &config, vault.as_ref(), &state)?;
+        // What an attempt came to an end with is no part that is being given up, even where its record is still there, or there again.
+        let given_up_before =
+            before.and_then(|before| before.given_up).filter(|part| !found.is_given_up(*part));
+        if !self.older_log && given_up_before.is_none() {
+            found.require_newest((&**log, &**keys), vault.as_ref())?;
+            if has_lost_path {
+                return Err(lost_path(&**log, &**keys));
+            }
+        }
         found.compare((&**log, &config), pin.as_ref())?;
         let is_untold = has_lost_path && !found.is_cut();
         let in_place = vault.as_ref().filter(|_| !new_vault);
@@ -289,22 +297,40 @@ impl Restore {
             _ => false,
         };
         let given_up_before = given_up_before.filter(|_| !is_whole);
-        let vault_and_random = (vault.as_ref(), &*self.environment.random);
+        // An attempt that makes the vault anew has made the one that is marked with its id, or makes it now.
+        let makes_vault = before.is_some_and(|before| before.new_vault);
+        let vault_and_random = (vault.as_ref(), makes_vault, &*self.environment.random);
         let given_up = found.given_up(is_untold, given_up_before, vault_and_random)?;
         let mut parts = found.parts();
         parts.extend(given_up.map(|part| part.id));
         let (mut vault_behind, mut is_refused) = (false, false);
-        if let (Some(part), Some(vault)) = (given_up, in_place) {
-            vault.require_room(&parts)?;
-            vault_behind = found.is_behind(vault, part)?;
-            is_refused = vault_behind && !self.older_vault && !found.is_marked(vault, part)?;
+        match (given_up, in_place) {
+            (Some(part), Some(vault)) => {
+                vault.require_room(&parts)?;
+                vault_behind = found.is_behind(vault, part)?;
+                is_refused = vault_behind && !self.older_vault && !found.is_marked(vault, part)?;
+            }
+            (None, Some(_)) if found.is_older() => (vault_behind, is_refused) = (true, !self.older_vault),
+            _ => {}
         }
         let unknown = match config.erasure || given_up.is_some() {
-            true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, given_up))?),
+            true => Some(first_unknown(before, &state, vault.as_ref(), &**keys, (new_vault, given_up))?),
             false => None,
         };
         let reads = reader.as_ref().zip(unknown);
-        let looked = look(&**keys, &config, vault.as_ref(), (&state, made), (found, vault_behind), reads)?;
+        let unmarked = match (given_up, in_place) {
+            (Some(part), Some(vault)) if !found.is_marked(vault, part)? => Some(vault),
+            _ => None,
+        };
+        let mut looked =
+            look(&**keys, &config, vault.as_ref(), (&state, made), (found, vault_behind), reads)?;
+        if let Some(vault) = unmarked
+            && vault.next_number()? < looked.numbers.end()
+        {
+            // It has given fewer numbers than the log has: it is older, whoever it has.
+            looked.outlook.vault_behind = true;
+            is_refused = !self.older_vault;
+        }
         let replicas = tuning.vault_replicas;
         Ok(Begun { config, directories, state, unknown, parts, is_refused, reader, replicas, looked })
     }
@@ -375,8 +401,9 @@ fn lost_path(log: &dyn Store, keys: &dyn Store) -> Error {
 /// Why a vault is not gone on with that may not have followed what is given up.
 fn behind(keys: &dyn Store) -> Error {
     let message = format!(
-        "{} may not have followed what is given up, and whoever was erased in that may have a key in it: nothing would be read under its keys, for \
-         good, and no newer vault could be brought later. Bring the newest one; where this is the newest that is left, say `--older-vault`",
+        "{} may not have followed what is given up, or was before, and whoever was erased in that may have a key in it: nothing would be read under its keys, for \
+         good, and no newer vault could be brought later. Bring the newest one; where this is the newest that is left, say `--older-vault`. Where \
+         an attempt was begun with an older one, docs/operating.md, \"The path in use is lost\", says how to begin with this",
         keys.describe(files::VAULT)
     );
     Error::new(ErrorKind::Refused, message)
@@ -413,10 +440,14 @@ struct Begun {
 /// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
 /// that neither backup is taken to know what it does not. A vault that has given fewer numbers than the state knows of knows nothing
 /// of the blocks that it does not follow.
+///
+/// # Errors
+/// Where the vault or the holds cannot be read.
 fn first_unknown(
     before: Option<Unknown>,
     state: &SealState,
     vault: Option<&Vault>,
+    keys: &dyn Store,
     (new_vault, given_up): (bool, Option<GivenUp>),
 ) -> Result<Unknown> {
     let mut frame = if new_vault || given_up.is_some() { 0 } else { state.chain.next_frame() };
@@ -425,7 +456,9 @@ fn first_unknown(
     {
         frame = frame.min(vault.follows()?.size);
     }
-    let mut unknown = Unknown { frame, subject: state.subjects, new_vault, given_up };
+    // Who is held has a number that may have been given in what is lost.
+    let subject = state.subjects.max(Holds::load(keys)?.next_number());
+    let mut unknown = Unknown { frame, subject, new_vault, given_up };
     if let Some(before) = before {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);

@@ -202,6 +202,12 @@ impl Holds {
         ))
     }
 
+    /// The number behind the last one that is held, of those that a vault can give.
+    pub(crate) fn next_number(&self) -> u64 {
+        let last = u64::from(u32::MAX);
+        self.holds.iter().map(|hold| hold.number.saturating_add(1).min(last)).max().unwrap_or(0)
+    }
+
     /// Makes the file, durably, of a log in which nobody was ever held, where there is none: once events are lost nothing is done without it.
     ///
     /// # Errors

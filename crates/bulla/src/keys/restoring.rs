@@ -2,6 +2,7 @@
 
 use crate::keys::files;
 use bulla_crypto::group::PartId;
+use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result, Store};
 
 /// The first frame and number that the backup knows nothing of.
@@ -20,6 +21,8 @@ pub(crate) struct Unknown {
 pub(crate) struct GivenUp {
     /// How many frames of that log the keys knew of; 0 where nothing told.
     pub(crate) known: u64,
+    /// The root of the tree over these; `None` where nothing told it.
+    pub(crate) root: Option<Hash>,
     /// How many frames were left when that began.
     pub(crate) left: u64,
     /// The vault with which it is given up is marked with it.
@@ -29,13 +32,15 @@ pub(crate) struct GivenUp {
 /// What follows the numbers where a new vault is being made.
 const NEW_VAULT: &str = " new-vault";
 /// What follows that where the log may end before what the vault has followed: how many frames the keys knew of comes behind it, then how
-/// many the log had, then the id of what is given up.
+/// many the log had, then the id of what is given up, then the root over the frames that the keys knew of.
 const OLDER_LOG: &str = " older-log ";
 
 /// No vault gives this number, nor one above it.
 const END: u64 = 1 << 32;
+/// In the place of a root that nothing told.
+const NO_ROOT: &str = "-";
 /// The longest file of them, in bytes.
-const MOST: u64 = 160;
+const MOST: u64 = 224;
 
 impl Unknown {
     /// What is written down in `keys`; `None` where nothing is being taken up.
@@ -48,9 +53,14 @@ impl Unknown {
             let text = std::str::from_utf8(&bytes).ok()?.strip_suffix('\n')?;
             let (text, given_up) = match text.split_once(OLDER_LOG) {
                 Some((text, numbers)) => {
+                    let (numbers, root) = numbers.rsplit_once(' ')?;
                     let (numbers, id) = numbers.rsplit_once(' ')?;
                     let (known, left) = two_numbers(numbers)?;
-                    (text, Some(GivenUp { known, left, id: PartId::parse(id)? }))
+                    let root = match root {
+                        NO_ROOT => None,
+                        root => Some(Hash::parse(root)?),
+                    };
+                    (text, Some(GivenUp { known, root, left, id: PartId::parse(id)? }))
                 }
                 None => (text, None),
             };
@@ -91,8 +101,10 @@ impl Unknown {
 
     fn text(&self) -> String {
         let new_vault = if self.new_vault { NEW_VAULT } else { "" };
-        let given_up =
-            self.given_up.map(|GivenUp { known, left, id }| format!("{OLDER_LOG}{known} {left} {id}"));
+        let given_up = self.given_up.map(|GivenUp { known, root, left, id }| {
+            let root = root.map_or_else(|| NO_ROOT.to_owned(), |root| root.to_string());
+            format!("{OLDER_LOG}{known} {left} {id} {root}")
+        });
         format!("{} {}{new_vault}{}\n", self.frame, self.subject, given_up.unwrap_or_default())
     }
 }
@@ -110,8 +122,9 @@ mod tests {
     #[test]
     fn it_has_one_spelling_and_bounds() {
         let keys = Memory::new();
-        let part = Some(GivenUp { known: u64::MAX, left: u64::MAX, id: PartId([0xaf; 16]) });
-        for (new_vault, given_up) in [(false, None), (true, None), (false, part), (true, part)] {
+        let part = GivenUp { known: u64::MAX, root: None, left: u64::MAX, id: PartId([0xaf; 16]) };
+        let parts = [None, Some(part), Some(GivenUp { root: Some(Hash([0x5a; 32])), ..part })];
+        for (new_vault, given_up) in parts.into_iter().flat_map(|part| [(false, part), (true, part)]) {
             let unknown = Unknown { frame: u64::MAX, subject: END - 1, new_vault, given_up };
             unknown.save(&keys).unwrap();
             assert_eq!(Unknown::load(&keys).unwrap().unwrap().text(), unknown.text());
@@ -130,12 +143,14 @@ mod tests {
             "2 1 older-log\n",
             "2 1 older-log 10\n",
             "2 1 older-log 10 4\n",
-            "2 1 older-log 10 04 000102030405060708090a0b0c0d0e0f\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e\n",
-            "2 1 older-log 10 4 000102030405060708090A0B0C0D0E0F\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f 1\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f new-vault\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f older-log 10 4 000102030405060708090a0b0c0d0e0f\n",
+            "2 1 older-log 10 04 000102030405060708090a0b0c0d0e0f -\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e -\n",
+            "2 1 older-log 10 4 000102030405060708090A0B0C0D0E0F -\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - 1\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - new-vault\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - older-log 10 4 000102030405060708090a0b0c0d0e0f -\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f 00\n",
             "2 1 new-vault new-vault\n",
             "2 4294967296\n",
             "18446744073709551616 1\n",

@@ -3,7 +3,8 @@
 //!
 //! Invariants:
 //! - a vault takes into account each part of which the log tells in frames that it followed: it was marked with the part before the log told;
-//! - so where it does not know of one that is told behind these frames, it is from before that part was given up, or of that part.
+//! - so where it does not know of one that is told behind these frames, it is from before that part was given up, or of that part;
+//! - an event that it passed over is not followed, and none behind it is taken to be.
 
 use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
@@ -45,7 +46,7 @@ impl Line {
         told: impl Fn(u64) -> Result<BTreeSet<PartId>>,
     ) -> Result<Self> {
         let is_longer = followed.frames > frames;
-        let from = if is_longer { 0 } else { followed.frames };
+        let from = if is_longer { 0 } else { followed.unfollowed.unwrap_or(u64::MAX).min(followed.frames) };
         if told(from)?.is_subset(&followed.given_up) {
             return Ok(Line::Own);
         }
@@ -64,4 +65,35 @@ fn of_given_up_part(name: &str) -> Error {
          `bulla restore --new-vault`"
     );
     Error::new(ErrorKind::Refused, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The event that tells of a part may be one of those that a vault passed over, and behind which it followed others.
+    #[test]
+    fn what_was_passed_over_is_not_followed() {
+        let told = |from| {
+            let ids = [(5, PartId([5; 16])), (20, PartId([20; 16]))];
+            Ok(ids.into_iter().filter(|(frame, _)| *frame >= from).map(|(_, id)| id).collect())
+        };
+        let known = BTreeSet::from([PartId([20; 16])]);
+        let both = BTreeSet::from([PartId([5; 16]), PartId([20; 16])]);
+        let followed = |unfollowed, given_up: &BTreeSet<PartId>| Followed {
+            frames: 10,
+            unfollowed,
+            given_up: given_up.clone(),
+            ..Followed::NOTHING
+        };
+        let line =
+            |unfollowed, given_up| Line::of(("vault", &followed(unfollowed, given_up)), 30, told).unwrap();
+        assert_eq!(line(None, &known), Line::Own);
+        assert_eq!(line(Some(6), &known), Line::Own);
+        for passed_over in [5, 4, 0] {
+            assert_eq!(line(Some(passed_over), &known), Line::Older(both.clone()));
+            assert_eq!(line(Some(passed_over), &both), Line::Own);
+        }
+        assert_eq!(line(Some(Followed::NOWHERE), &known), Line::Own);
+    }
 }

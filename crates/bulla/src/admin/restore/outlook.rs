@@ -19,6 +19,7 @@ use bulla_crypto::environment::Random;
 use bulla_crypto::group::{Followed, GroupKeys, PartId};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::FrameKind;
+use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_vault::Vault;
@@ -36,9 +37,9 @@ pub struct Outlook {
     /// How many frames the vault has followed that the log has not, or had before an attempt that was cut short: its newest part, which is
     /// lost with all that it told.
     pub lost_frames: u64,
-    /// Whether the newest part of the log is given up, or may be, with a vault that may not have followed that part, or another one: whoever was
-    /// erased there may have a key in it, so that nothing is read under its keys from then on. It is gone on with only where that is said
-    /// ([`Restore::older_vault`](super::Restore::older_vault)).
+    /// Whether the newest part of the log is given up, or may be, with a vault that may not have followed that part, or another one, or was given
+    /// up before, with a newer vault: whoever was erased there may have a key in it, so that nothing is read under its keys from then on. It is
+    /// gone on with only where that is said ([`Restore::older_vault`](super::Restore::older_vault)).
     pub vault_behind: bool,
     /// The frames of the log that were lost with a path of it: whom these told of as erased, and which numbers data subjects were given
     /// there, is not known.
@@ -100,8 +101,8 @@ pub(super) struct Found {
     beyond: Beyond,
     /// The parts of it that were given up, as events tell, with their frames.
     told: Vec<(u64, PartId)>,
-    /// How many frames the keys know of, where the vault has followed more than there are.
-    cut: Option<u64>,
+    /// The frames that the keys know of, where the vault has followed more than there are, and the root over them, where that is known.
+    cut: Option<(u64, Option<Hash>)>,
     /// How the vault stands to it.
     line: Line,
 }
@@ -110,14 +111,13 @@ impl Found {
     /// Looks for what there is. What opening would refuse is refused before anything is told.
     ///
     /// # Errors
-    /// `Tampered` where the log is not what was written, or the seal state, or the vault without `older_log`, knows of more than it
-    /// has; `Refused` where the vault is of another history, or of a part of the log that was given up; else where the log or the vault cannot be read.
+    /// `Tampered` where the log is not what was written, or the seal state knows of more than it has; `Refused` where the vault is of another
+    /// history, or of a part of the log that was given up; else where the log or the vault cannot be read.
     pub(super) fn look(
         (log, keys): (&Arc<dyn Store>, &dyn Store),
         config: &LogConfig,
         vault: Option<&Vault>,
         state: &SealState,
-        older_log: bool,
     ) -> Result<Self> {
         let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
         let beyond = recover::beyond(&**log, config, state, &manifest.snapshot.checkpoint)?;
@@ -132,11 +132,10 @@ impl Found {
             line = Line::of((&keys.describe(files::VAULT), &followed), beyond.next, |from| {
                 Ok(in_frames(from).collect())
             })?;
-            if is_cut && !older_log {
-                return Err(engine::older_log((&**log, beyond.next), keys, vault)?);
-            }
             // The vault may be of before what the seal state knows it to have followed.
-            cut = is_cut.then(|| followed.frames.max(state.followed));
+            let known = followed.frames.max(state.followed);
+            let root = followed.root.filter(|_| followed.frames == known);
+            cut = is_cut.then_some((known, root));
         }
         Ok(Found { manifest, beyond, told, cut, line })
     }
@@ -155,28 +154,68 @@ impl Found {
         self.cut.is_some()
     }
 
+    /// That nothing of the log is given up without that being said: that it does not end before what the vault followed.
+    ///
+    /// # Errors
+    /// `Tampered` where it does.
+    pub(super) fn require_newest(
+        &self,
+        (log, keys): (&dyn Store, &dyn Store),
+        vault: Option<&Vault>,
+    ) -> Result<()> {
+        match vault.filter(|_| self.is_cut()) {
+            Some(vault) => Err(engine::older_log((log, self.beyond.next), keys, vault)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a part that an attempt gave up is given up: its event is signed. Another one that is lost since then is a part of its own.
+    pub(super) fn is_given_up(&self, part: GivenUp) -> bool {
+        self.told.iter().any(|(frame, id)| *id == part.id && *frame < self.manifest.size())
+    }
+
+    /// Whether the vault is an older copy, which was not there when a part of the log was given up that it has not followed.
+    pub(super) fn is_older(&self) -> bool {
+        matches!(self.line, Line::Older(_))
+    }
+
     /// The parts of the log that were given up, as it tells.
     pub(super) fn parts(&self) -> BTreeSet<PartId> {
         self.told.iter().map(|(_, id)| *id).collect()
     }
 
-    /// Whether nothing has to be given up of what an attempt wrote down that came no further than that: the log is whole again, or another attempt
-    /// has given it up, and the vault has followed all that the keys knew of, or what the log told when it was given up.
+    /// Whether nothing has to be given up of what an attempt wrote down that came no further than that, and maybe to marking the vault: the log
+    /// is whole again, or another attempt has given it up, and the vault has followed all that the keys knew of, or what the log told when it
+    /// was given up. A marked one follows all of the log anew.
     ///
     /// # Errors
-    /// Where the vault cannot be read.
-    pub(super) fn is_whole(&self, vault: &Vault, GivenUp { known, left, id }: GivenUp) -> Result<bool> {
+    /// Where the vault or the log cannot be read.
+    pub(super) fn is_whole(&self, vault: &Vault, part: GivenUp) -> Result<bool> {
+        if self.parts().contains(&part.id) || self.line != Line::Own || self.is_cut() {
+            return Ok(false);
+        }
         let followed = vault.erased_up_to()?;
-        let is_begun = followed.given_up.contains(&id) || self.parts().contains(&id);
-        let has_all = known > 0 && followed.frames >= known;
-        let was_given_up = self.told.iter().any(|(frame, _)| *frame >= left);
-        Ok(!is_begun && self.line == Line::Own && !self.is_cut() && (has_all || was_given_up))
+        if followed.given_up.contains(&part.id) {
+            return Ok(followed.unfollowed.is_none() && self.has_all(part)?);
+        }
+        let was_given_up = self.told.iter().any(|(frame, _)| *frame >= part.left);
+        Ok(part.known > 0 && followed.frames >= part.known || was_given_up)
+    }
+
+    /// Whether the log has all that the keys knew of when an attempt began.
+    fn has_all(&self, GivenUp { known, root, .. }: GivenUp) -> Result<bool> {
+        let Some(root) = root.filter(|_| known <= self.beyond.next) else { return Ok(false) };
+        let own = match self.beyond.edge.root_at(known) {
+            Some(own) => own,
+            None => self.manifest.root_at(known)?,
+        };
+        Ok(own == root)
     }
 
     /// The part of the log that is given up; `untold` says that there may be one of which nothing tells. What is known of it stays as it was when an
     /// attempt began that was cut short, as `before` has it, whatever vault is there by now, and however much of the log. So does its id
-    /// where the log tells of it, or the vault is marked with it: another vault gives up a part of its own, or one that is put away
-    /// would be known by the same id.
+    /// where the log tells of it, or the vault is marked with it, or it is that attempt that makes the vault: another vault gives up a part of
+    /// its own, or one that is put away would be known by the same id.
     ///
     /// # Errors
     /// Where the vault cannot be read, or there is no randomness.
@@ -184,17 +223,17 @@ impl Found {
         &self,
         untold: bool,
         before: Option<GivenUp>,
-        (vault, random): (Option<&Vault>, &dyn Random),
+        (vault, makes_vault, random): (Option<&Vault>, bool, &dyn Random),
     ) -> Result<Option<GivenUp>> {
-        let (known, left) = match (before, self.cut) {
-            (Some(GivenUp { known, left, .. }), _) => (known, left),
-            (None, Some(known)) => (known, self.beyond.next),
-            (None, None) if untold => (0, self.beyond.next),
+        let (known, root, left) = match (before, self.cut) {
+            (Some(GivenUp { known, root, left, .. }), _) => (known, root, left),
+            (None, Some((known, root))) => (known, root, self.beyond.next),
+            (None, None) if untold => (0, None, self.beyond.next),
             (None, None) => return Ok(None),
         };
         let marked = vault.map(Vault::given_up).transpose()?;
         let is_of_this = |id: &PartId| {
-            marked.as_ref().is_none_or(|marked| marked.contains(id)) || self.parts().contains(id)
+            marked.as_ref().map_or(makes_vault, |marked| marked.contains(id)) || self.parts().contains(id)
         };
         let id = match before.map(|part| part.id).filter(is_of_this) {
             Some(id) => id,
@@ -204,7 +243,7 @@ impl Found {
                 PartId(id)
             }
         };
-        Ok(Some(GivenUp { known, left, id }))
+        Ok(Some(GivenUp { known, root, left, id }))
     }
 
     /// Whether it is with this vault that the part is being given up: what there is to say of that was said when it was marked.
@@ -216,17 +255,21 @@ impl Found {
     }
 
     /// Whether the vault may lack what a part told that is given up. One that is marked says so itself; any other has it that goes with the
-    /// log and has followed just as much as was known: one of an earlier history of the log may have followed more. One that has nobody's keys
-    /// brings nobody back.
+    /// log and has followed just what was known: one of an earlier history of the log may have followed as many frames, or more. Where nothing
+    /// tells what was known, one that has nobody's keys brings nobody back.
     ///
     /// # Errors
     /// Where the vault cannot be read.
     pub(super) fn is_behind(&self, vault: &Vault, part: GivenUp) -> Result<bool> {
         let is_unmarked = !self.is_marked(vault, part)?;
-        let Followed { frames, unfollowed, .. } = vault.erased_up_to()?;
-        let lacks = self.line != Line::Own
-            || unfollowed.is_some()
-            || is_unmarked && (part.known == 0 || frames != part.known);
+        let Followed { frames, root, unfollowed, .. } = vault.erased_up_to()?;
+        // No less is known than what is left: that would be nothing that was lost.
+        let is_known = part.known > part.left;
+        let is_other = frames != part.known || part.root.is_some_and(|known| root != Some(known));
+        if self.line != Line::Own || is_unmarked && is_known && is_other {
+            return Ok(true);
+        }
+        let lacks = unfollowed.is_some() || is_unmarked && !is_known;
         Ok(lacks && vault.check(&|_| true, &|_| ())?.people > 0)
     }
 }

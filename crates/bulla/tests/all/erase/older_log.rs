@@ -253,7 +253,12 @@ fn nothing_is_read_under_a_vault_from_before_a_part_was_given_up() {
     for _ in 0..2 {
         put_back(older.path(), &world.keys(), &["vault", "roots"]);
         nothing_is_read(&world, "put back");
-        Restore::new(&world.directory, world.identity()).run().unwrap();
+        let restore = || Restore::new(&world.directory, world.identity());
+        assert!(restore().look().unwrap().vault_behind);
+        let error = restore().run().unwrap_err();
+        assert!(error.to_string().contains("say `--older-vault`"), "{error}");
+        nothing_is_read(&world, "refused");
+        restore().older_vault().run().unwrap();
         nothing_is_read(&world, "restored");
         Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
         nothing_is_read(&world, "opened");
@@ -386,6 +391,178 @@ fn a_vault_of_an_earlier_history_gives_up_no_part_of_a_later_one() {
     assert!(cut_short > 3, "{cut_short}");
 }
 
+/// The log tells of no part: the event of the first one lay in what is lost by then.
+#[test]
+fn a_vault_of_an_earlier_history_gives_up_no_part_where_it_has_followed_as_many_frames() {
+    let world = World::new();
+    world.append(0..20);
+    let start = (copy(&world.directory), copy(&world.keys()));
+    let elsewhere = world.copied();
+    go_on(&world);
+    erase(&world, "user_7");
+    take_back(&world, &start);
+    let mut compared = 0;
+    for (number, cut) in cut_short(&world).iter().enumerate() {
+        let begun = std::fs::read_to_string(cut.keys().join("restoring")).unwrap();
+        let known = begun.split_whitespace().nth(3).unwrap().parse::<u64>().unwrap();
+        let earlier = elsewhere.copied();
+        while earlier.vault(Access::Read).follows().unwrap().size < known {
+            Log::open(&earlier.directory, Options::default()).unwrap().close().unwrap();
+        }
+        if earlier.vault(Access::Read).follows().unwrap().size != known {
+            continue;
+        }
+        put_back(&earlier.keys(), &cut.keys(), &["vault", "roots"]);
+        let restore = || Restore::new(&cut.directory, cut.identity()).older_log();
+        match restore().look() {
+            Ok(outlook) => assert!(outlook.vault_behind, "{number}"),
+            // The log has told of the part.
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Refused, "{number}: {error}");
+                continue;
+            }
+        }
+        assert_eq!(restore().run().unwrap_err().kind(), ErrorKind::Refused, "{number}");
+        restore().older_vault().run().unwrap();
+        nothing_is_read(cut, &number.to_string());
+        compared += 1;
+    }
+    assert!(compared > 0);
+}
+
+/// Such as one from just after the log was made: it brings nobody back, and the keys of everybody are lost with it.
+#[test]
+fn a_vault_without_anybody_gives_up_a_part_only_where_that_is_said() {
+    let world = World::new();
+    let empty = copy(&world.keys());
+    world.append(0..20);
+    let start = (copy(&world.directory), copy(&world.keys()));
+    go_on(&world);
+    take_back(&world, &start);
+    for cut in cut_short(&world) {
+        let right = copy(&cut.keys());
+        put_back(empty.path(), &cut.keys(), &["vault", "roots"]);
+        let restore = || Restore::new(&cut.directory, cut.identity()).older_log();
+        let what = std::fs::read_to_string(cut.keys().join("restoring")).unwrap();
+        assert!(restore().look().unwrap().vault_behind, "{what}");
+        assert_eq!(restore().run().unwrap_err().kind(), ErrorKind::Refused, "{what}");
+        // Nor where nothing tells how much was known.
+        let words = what.split_whitespace().collect::<Vec<_>>();
+        let untold = format!("{} {} older-log 0 {} {} -\n", words[0], words[1], words[4], words[5]);
+        std::fs::write(cut.keys().join("restoring"), untold).unwrap();
+        assert_eq!(restore().run().unwrap_err().kind(), ErrorKind::Refused, "{what}");
+        std::fs::write(cut.keys().join("restoring"), &what).unwrap();
+        put_back(right.path(), &cut.keys(), &["vault", "roots"]);
+        restore().run().unwrap();
+        assert!(!cut.entries().0.is_empty(), "{what}");
+    }
+}
+
+/// The record of an attempt that has come to its end says nothing of a part that is lost later.
+#[test]
+fn the_record_of_a_part_that_was_given_up_gives_up_no_other() {
+    let world = World::new();
+    let restore = || Restore::new(&world.directory, world.identity()).older_log();
+    world.append(0..20);
+    let first = (copy(&world.directory), copy(&world.keys()));
+    go_on(&world);
+    take_back(&world, &first);
+    let record = std::fs::read(cut_short(&world)[0].keys().join("restoring")).unwrap();
+    // The one with the id by which the part is given up.
+    std::fs::write(world.keys().join("restoring"), &record).unwrap();
+    restore().run().unwrap();
+    world.append(50..55);
+    let second = (copy(&world.directory), copy(&world.keys()));
+    go_on(&world);
+    let between = copy(&world.keys());
+    erase(&world, "user_7");
+    let newest = copy(&world.keys());
+    for (vault, is_behind) in [(&between, true), (&newest, false)] {
+        let lost = world.copied();
+        take_back(&lost, &second);
+        put_back(newest.path(), &lost.keys(), &["seal.state"]);
+        put_back(vault.path(), &lost.keys(), &["vault", "roots"]);
+        put_back(second.1.path(), &lost.keys(), &["seal.state"]);
+        let told = world.events().into_iter().find_map(|(_, event)| match event {
+            Event::Truncated { id, .. } => Some(id),
+            _ => None,
+        });
+        let record = String::from_utf8(record.clone()).unwrap();
+        let words = record.split_whitespace().collect::<Vec<_>>();
+        let record = record.replace(words[5], &told.unwrap());
+        std::fs::write(lost.keys().join("restoring"), record).unwrap();
+        let restore = || Restore::new(&lost.directory, lost.identity());
+        // Nor is it said by that record that a part may be given up.
+        assert_eq!(restore().run().unwrap_err().kind(), ErrorKind::Tampered, "{is_behind}");
+        let outlook = restore().older_log().look().unwrap();
+        assert!(outlook.lost_frames > 0, "{outlook:?}");
+        if !is_behind {
+            restore().older_log().run().unwrap();
+            assert_eq!(truncated(&lost).len(), 2);
+        }
+    }
+}
+
+/// An attempt was cut short once its vault was marked; that vault was lost, and one was made anew. It has given numbers to other people since.
+#[test]
+fn no_two_vaults_give_up_a_part_by_one_id() {
+    let (made, _) = without_its_newest_part_and_before(World::new());
+    let mut marked = 0;
+    for (number, world) in cut_short(&made).into_iter().enumerate() {
+        let vault = world.vault(Access::Read);
+        let is_marked = !vault.given_up().unwrap().is_empty();
+        drop(vault);
+        let left = copy(&world.keys());
+        for name in ["vault", "roots"] {
+            std::fs::remove_dir_all(world.keys().join(name)).unwrap();
+        }
+        Restore::new(&world.directory, world.identity()).older_log().new_vault().run().unwrap();
+        world.append(60..62);
+        put_back(left.path(), &world.keys(), &["vault", "roots"]);
+        let told = truncated(&world).len();
+        assert_eq!(told, 1, "{number}");
+        let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{number}: {error}");
+        marked += usize::from(is_marked);
+    }
+    assert!(marked > 0);
+}
+
+/// Whoever is held by what is lost has a number that nobody gets who is new.
+#[test]
+fn nobody_gets_the_number_of_somebody_who_was_held_in_a_part_that_was_given_up() {
+    for new_vault in [false, true] {
+        let world = World::new();
+        world.append(0..20);
+        let start = (copy(&world.directory), copy(&world.keys()));
+        world.append(40..43);
+        let log = Log::open(&world.directory, Options::default()).unwrap();
+        log.hold(&world.hold("user_42", "court", "a case")).unwrap();
+        log.close().unwrap();
+        let holds = copy(&world.keys());
+        take_back(&world, &start);
+        put_back(holds.path(), &world.keys(), &["holds"]);
+        if new_vault {
+            for name in ["vault", "roots"] {
+                std::fs::remove_dir_all(world.keys().join(name)).unwrap();
+            }
+        } else {
+            put_back(start.1.path(), &world.keys(), &["vault", "roots"]);
+        }
+        // Without the seal state nothing tells how many numbers were given.
+        std::fs::remove_file(world.keys().join("seal.state")).unwrap();
+        let seal_key = std::fs::read_to_string(world.keys().join("seal.key")).unwrap();
+        let restore = Restore::new(&world.directory, world.identity()).seal_key(seal_key.into()).older_log();
+        let restore = if new_vault { restore.new_vault() } else { restore.older_vault() };
+        restore.run().unwrap();
+        let held = bulla::holds(&world.directory, world.keys()).unwrap();
+        let held = held.holds.iter().map(|hold| hold.number).collect::<Vec<_>>();
+        world.append(60..70);
+        let given = world.vault(Access::Read).next_number().unwrap();
+        assert!(given > held[0], "{new_vault}: {held:?}, {given}");
+    }
+}
+
 /// The seal state knows that the vault had followed more.
 #[test]
 fn a_vault_from_before_what_the_seal_state_knows_gives_up_no_part() {
@@ -425,10 +602,10 @@ fn a_vault_that_follows_the_event_is_read_under_where_the_record_of_the_restore_
     // Also where more was known than the log has by now.
     let restoring = String::from_utf8(restoring).unwrap();
     let words = restoring.split_whitespace().collect::<Vec<_>>();
-    let [.., known, left, id] = words[..] else { panic!("{restoring}") };
+    let [.., known, left, id, root] = words[..] else { panic!("{restoring}") };
     let other = "0f".repeat(16);
     for (known, id) in [(known, id), ("1000000", id), ("1000000", &other)] {
-        std::fs::write(&record, format!("0 2 older-log {known} {left} {id}\n")).unwrap();
+        std::fs::write(&record, format!("0 2 older-log {known} {left} {id} {root}\n")).unwrap();
         assert!(!restore().look().unwrap().vault_behind, "{known} {id}");
         restore().run().unwrap();
         assert_eq!(truncated(&world).len(), 1, "{known} {id}");
@@ -595,7 +772,7 @@ fn a_key_directory_from_before_a_second_part_was_given_up_brings_nobody_back() {
         ] {
             let other = world.copied();
             put_back(second.1.path(), &other.keys(), &["vault", "roots"]);
-            let line = format!("0 2 older-log {known} {left} {id}\n");
+            let line = format!("0 2 older-log {known} {left} {id} -\n");
             std::fs::write(other.keys().join("restoring"), &line).unwrap();
             is_not_read(&other, &line);
         }
@@ -624,6 +801,42 @@ fn a_log_that_is_whole_again_gives_nothing_up() {
         assert_eq!(cut.entries().1, [7], "{number}");
         assert!(cut.verified().ok, "{number}");
     }
+}
+
+/// The vault has been marked, maybe, and is the newest that there is.
+#[test]
+fn a_log_that_is_whole_again_gives_nothing_up_with_a_vault_that_was_marked_for_that() {
+    let world = World::new();
+    world.append(0..20);
+    let start = (copy(&world.directory), copy(&world.keys()));
+    (2..5).for_each(|part| world.append(10 * part..10 * part + 10));
+    erase(&world, "user_7");
+    let whole = world.copied();
+    take_back(&world, &start);
+    let mut marked = 0;
+    for (number, cut) in cut_short(&world).iter().enumerate() {
+        if truncated(cut) != [] as [u64; 0] {
+            continue;
+        }
+        let vault = cut.vault(Access::Read);
+        // Until the log was opened: what it wrote then is of another history.
+        if vault.given_up().unwrap().is_empty() || vault.follows().unwrap().size > 0 {
+            continue;
+        }
+        drop(vault);
+        marked += 1;
+        replace(&whole.directory, &cut.directory);
+        put_back(&whole.keys(), &cut.keys(), &["seal.state"]);
+        let restore = || Restore::new(&cut.directory, cut.identity());
+        assert!(!restore().look().unwrap().vault_behind, "{number}");
+        restore().run().unwrap_or_else(|error| panic!("{number}: {error}"));
+        assert_eq!(truncated(cut), [] as [u64; 0], "{number}");
+        assert!(!cut.keys().join("restoring").exists());
+        cut.append(50..51);
+        assert_eq!(cut.entries().1, [7], "{number}");
+        assert!(cut.verified().ok, "{number}");
+    }
+    assert!(marked > 0);
 }
 
 /// A copy of log and keys was gone on with elsewhere, further than was known here of the part that is lost: of whom that told as erased it knows nothing.

@@ -126,7 +126,9 @@ fn what_is_told_of_a_part_is_what_the_first_attempt_knew() {
             let restored = world.give_up_with(Restore::older_vault);
             let restored = restored.unwrap_or_else(|error| panic!("{operation}: {error}"));
             assert!(restored.outlook.vault_behind, "{operation}");
-            assert_eq!(world.truncated(), known, "{operation}");
+            // Once that is signed, the part is given up, and what is lost then is another one.
+            let told = world.truncated();
+            assert!(told == known || told == [known[0], 0], "{operation}: {told:?}");
             assert_eq!(world.read_with_keys().unwrap_err().kind(), ErrorKind::Tampered, "{operation}");
         }
         if done {
