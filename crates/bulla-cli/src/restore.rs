@@ -49,7 +49,7 @@ pub(crate) struct Restore {
     #[arg(long)]
     older_log: bool,
 
-    /// Give that up with a vault that may not have followed it, too: nothing is read under its keys, for good
+    /// Go on with a vault that may not have followed what is given up: nothing is read under its keys, for good
     #[arg(long)]
     older_vault: bool,
 
@@ -157,7 +157,13 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
         format!("the log has {}; all of that is kept", extent(log)),
     ];
     if *lost_frames > 0 {
-        let erased = if *vault_behind { "" } else { ", and whom only they told of as erased stays so" };
+        let erased = match (vault_behind, makes_seal_state) {
+            (true, _) => "",
+            (false, false) => ", and whom only they told of as erased stays so",
+            (false, true) => {
+                ", and whom only they told of as erased stays so where the vault that is there is the newest, which nothing else tells"
+            }
+        };
         lines.push(format!(
             "the keys knew of {} more, which are given up: whoever was held or released there is what `holds` says{erased}",
             counted(*lost_frames, "frame")
