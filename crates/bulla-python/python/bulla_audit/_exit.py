@@ -23,8 +23,7 @@ _LAST = -1_000_000
 def close_all() -> None:
     """Closes all logs and connections that this process has open, and says on standard error what failed of it."""
     for error in _native._close_all():
-        if sys.stderr is not None:
-            print(f"bulla_audit: closing at exit: {type(error).__name__}: {error}", file=sys.stderr)
+        _way.say(f"closing at exit: {type(error).__name__}: {error}")
     # Else a handler would say it again when `logging` closes it behind this.
     _way.forget_unacknowledged()
 

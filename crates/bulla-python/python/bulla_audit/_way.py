@@ -8,6 +8,7 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -129,9 +130,9 @@ class Way:
             process = self._process
             producer = self._other_than(producer)
             producer.append(**fields)
-            if process == self._process and sys.stderr is not None:
+            if process == self._process:
                 lost = "what was appended before and not acknowledged may be missing"
-                print(f"bulla_audit: {error}; entries go on to a new producer: {lost}", file=sys.stderr)
+                say(f"{error}; entries go on to a new producer: {lost}")
         return producer
 
     def _other_than(self, failed: Producer | None) -> Producer:
@@ -163,6 +164,13 @@ class Way:
             failed.flush().wait()
         except Error as error:
             self._unacknowledged = error
+
+
+def say(text: str) -> None:
+    """Says something on standard error. One that is closed, or that nobody reads, keeps nobody from anything."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"bulla_audit: {text}", file=sys.stderr)
 
 
 def _closed() -> Producer:

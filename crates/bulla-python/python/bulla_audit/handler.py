@@ -14,14 +14,12 @@ In short:
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import sys
 from collections.abc import Callable
 
 from bulla_audit._context import NAMES, current
 from bulla_audit._native import Error
-from bulla_audit._way import LOGGER, OWN, Target, Way
+from bulla_audit._way import LOGGER, OWN, Target, Way, say
 
 __all__ = ["Handler"]
 
@@ -150,7 +148,4 @@ def _said(what: str, act: Callable[[], object]) -> None:
     try:
         act()
     except Error as error:
-        if sys.stderr is not None:
-            # One that is closed, or that nobody reads, keeps nobody from the end.
-            with contextlib.suppress(OSError, ValueError):
-                print(f"bulla_audit: {what}: {type(error).__name__}: {error}", file=sys.stderr)
+        say(f"{what}: {type(error).__name__}: {error}")
