@@ -779,9 +779,8 @@ fn a_key_directory_from_before_a_second_part_was_given_up_brings_nobody_back() {
     }
 }
 
-/// Nothing was given up yet but in words, and the newest copy of all was found.
-#[test]
-fn a_log_that_is_whole_again_gives_nothing_up() {
+/// A log, and the same without its newest part, which is to be given up.
+fn whole_and_without_its_newest_part() -> (World, World) {
     let world = World::new();
     world.append(0..20);
     let start = (copy(&world.directory), copy(&world.keys()));
@@ -789,30 +788,36 @@ fn a_log_that_is_whole_again_gives_nothing_up() {
     erase(&world, "user_7");
     let whole = world.copied();
     take_back(&world, &start);
+    (whole, world)
+}
+
+/// That restoring such a log, found whole again, finds nothing to give up.
+fn gives_nothing_up(world: &World, number: usize) {
+    let restore = || Restore::new(&world.directory, world.identity());
+    assert!(!restore().look().unwrap().vault_behind, "{number}");
+    restore().run().unwrap_or_else(|error| panic!("{number}: {error}"));
+    assert_eq!(truncated(world), [] as [u64; 0], "{number}");
+    assert!(!world.keys().join("restoring").exists());
+    world.append(50..51);
+    assert_eq!(world.entries().1, [7], "{number}");
+    assert!(world.verified().ok, "{number}");
+}
+
+/// Nothing was given up yet but in words, and the newest copy of all was found.
+#[test]
+fn a_log_that_is_whole_again_gives_nothing_up() {
+    let (whole, world) = whole_and_without_its_newest_part();
     for (number, cut) in cut_short(&world).iter().enumerate() {
         replace(&whole.directory, &cut.directory);
         put_back(&whole.keys(), &cut.keys(), &["vault", "roots", "seal.state"]);
-        let restore = || Restore::new(&cut.directory, cut.identity());
-        assert!(!restore().look().unwrap().vault_behind, "{number}");
-        restore().run().unwrap_or_else(|error| panic!("{number}: {error}"));
-        assert_eq!(truncated(cut), [] as [u64; 0], "{number}");
-        assert!(!cut.keys().join("restoring").exists());
-        cut.append(50..51);
-        assert_eq!(cut.entries().1, [7], "{number}");
-        assert!(cut.verified().ok, "{number}");
+        gives_nothing_up(cut, number);
     }
 }
 
 /// The vault has been marked, maybe, and is the newest that there is.
 #[test]
 fn a_log_that_is_whole_again_gives_nothing_up_with_a_vault_that_was_marked_for_that() {
-    let world = World::new();
-    world.append(0..20);
-    let start = (copy(&world.directory), copy(&world.keys()));
-    (2..5).for_each(|part| world.append(10 * part..10 * part + 10));
-    erase(&world, "user_7");
-    let whole = world.copied();
-    take_back(&world, &start);
+    let (whole, world) = whole_and_without_its_newest_part();
     let mut marked = 0;
     for (number, cut) in cut_short(&world).iter().enumerate() {
         if truncated(cut) != [] as [u64; 0] {
@@ -827,14 +832,7 @@ fn a_log_that_is_whole_again_gives_nothing_up_with_a_vault_that_was_marked_for_t
         marked += 1;
         replace(&whole.directory, &cut.directory);
         put_back(&whole.keys(), &cut.keys(), &["seal.state"]);
-        let restore = || Restore::new(&cut.directory, cut.identity());
-        assert!(!restore().look().unwrap().vault_behind, "{number}");
-        restore().run().unwrap_or_else(|error| panic!("{number}: {error}"));
-        assert_eq!(truncated(cut), [] as [u64; 0], "{number}");
-        assert!(!cut.keys().join("restoring").exists());
-        cut.append(50..51);
-        assert_eq!(cut.entries().1, [7], "{number}");
-        assert!(cut.verified().ok, "{number}");
+        gives_nothing_up(cut, number);
     }
     assert!(marked > 0);
 }
