@@ -37,7 +37,7 @@ pub(crate) struct Restore {
     #[command(flatten)]
     identities: Identities,
 
-    /// The seal key, from which `seal.state` is made anew where it is missing
+    /// The seal key, from which `seal.state` is made anew where it is missing or, with `--older-log`, says more
     #[arg(long, value_name = "FILE")]
     seal_key: Option<PathBuf>,
 
@@ -45,7 +45,7 @@ pub(crate) struct Restore {
     #[arg(long)]
     new_vault: bool,
 
-    /// Go on with a log that ends before what the vault followed: what is missing is given up, and is no part of it any more if found
+    /// Go on with a log that ends before what its keys know of: what is missing is given up, and is no part of it any more if found
     #[arg(long)]
     older_log: bool,
 
@@ -146,18 +146,24 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
         ..
     } = outlook;
     let mut lines = vec![
-        match makes_seal_state {
-            true => {
+        match (makes_seal_state, known.frames) {
+            (true, 0) => {
                 "seal.state is missing, and is made anew from the seal key: compare the log with the newest \
                      checkpoint that is kept elsewhere"
                     .to_owned()
             }
-            false => format!("the key directory knows of {}", extent(known)),
+            (true, _) => {
+                format!(
+                    "seal.state speaks of {}, and is made anew from the seal key",
+                    counted(known.frames, "frame")
+                )
+            }
+            (false, _) => format!("the key directory knows of {}", extent(known)),
         },
         format!("the log has {}; all of that is kept", extent(log)),
     ];
     if *lost_frames > 0 {
-        let erased = match (vault_behind, makes_seal_state) {
+        let erased = match (vault_behind, *makes_seal_state && known.frames == 0) {
             (true, _) => "",
             (false, false) => ", and whom only they told of as erased stays so",
             (false, true) => {
@@ -239,7 +245,7 @@ fn extent(Extent { frames, entries, time, .. }: &Extent) -> String {
 struct Told {
     known: ToldExtent,
     log: ToldExtent,
-    /// Frames that the vault has followed, and the log has not.
+    /// Frames that the keys know of, and the log has not.
     lost_frames: u64,
     /// Whether nothing tells that the vault has followed what is given up.
     vault_behind: bool,

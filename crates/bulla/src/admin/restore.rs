@@ -10,14 +10,16 @@
 //! that part.
 //!
 //! A seal state that is lost can be made anew by whoever has the seal key, S_0: it is the state that the log began with, and opening
-//! goes on from there over every frame. What it knew of frames beyond the checkpoint is lost.
+//! goes on from there over every frame. What it knew of frames beyond the checkpoint is lost. Where one is there that speaks of a part of the log
+//! that is given up, it is replaced in the same way: before that it says how far that part went, and so which vault has followed it.
 
 mod numbers;
 mod outlook;
+mod seal_state;
 
 use crate::erase::holds::Holds;
 use crate::erase::{HoldDifference, ResumedErasure};
-use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
+use crate::format::config::{self, LogConfig};
 use crate::format::event::Event;
 use crate::format::options::Options;
 use crate::keys::default_keys;
@@ -38,15 +40,14 @@ use crate::write::engine::{
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::PartId;
 use bulla_crypto::recipients::Identity;
-use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::entry::MAX_SUBJECTS;
-use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Paths, Store};
 use bulla_text::spelling::counted;
 use bulla_vault::{Access, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
 use outlook::{Found, Looked, look};
+use seal_state::GoneOnWith;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,8 +109,8 @@ impl Restore {
         self
     }
 
-    /// With the text of the log's seal key, from which the seal state is made anew where it is missing. That of another log is refused
-    /// in any case.
+    /// With the text of the log's seal key, from which the seal state is made anew where it is missing, or speaks of what is given up
+    /// ([`Restore::older_log`]). That of another log is refused in any case.
     pub fn seal_key(mut self, text: Zeroizing<String>) -> Self {
         self.seal_key = Some(text);
         self
@@ -123,7 +124,7 @@ impl Restore {
         self
     }
 
-    /// With a log that ends before what the vault has followed, since no newer copy of it is left: what came after that is lost. The
+    /// With a log that ends before what the vault has followed, or the seal state speaks of, since no newer copy of it is left: what came after that is lost. The
     /// log goes on with other frames of these numbers: should the rest be found, it is another history, and no part of the log any more. Cut
     /// short, it goes on with that however it is done again.
     pub fn older_log(mut self) -> Self {
@@ -254,13 +255,10 @@ impl Restore {
         let tuning = tuning((&**log, &**keys), settings, Options::default())?;
         let directories = Directories::lock(&**log, &**keys)?;
         load_signing_key(&**keys, &config)?;
-        let first = self.first_state(&config)?;
-        let (state, made) = match (SealState::load(&**keys), first) {
-            (Err(error), Some(first)) if error.kind() == ErrorKind::NoKey => (first, true),
-            (state, _) => (state?, false),
-        };
+        let said = (self.seal_key.as_ref().map(|text| text.as_str()), self.older_log);
+        let gone_on_with = GoneOnWith::choose((log, &**keys), &config, said)?;
         let before = Unknown::load(&**keys)?;
-        let has_lost_path = made && log.paths().is_some_and(Paths::has_lost_one);
+        let has_lost_path = gone_on_with.is_made && log.paths().is_some_and(Paths::has_lost_one);
         if has_lost_path && !self.older_log && before.is_none_or(|before| before.given_up.is_none()) {
             return Err(lost_path(&**log, &**keys));
         }
@@ -279,10 +277,13 @@ impl Restore {
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
-        let found = Found::look((log, &**keys), &config, vault.as_ref(), &state)?;
+        let found = Found::look((log, &**keys), &config, vault.as_ref(), &gone_on_with)?;
         // What an attempt came to an end with is no part that is being given up, even where its record is still there, or there again.
-        let given_up_before =
-            before.and_then(|before| before.given_up).filter(|part| !found.is_given_up(*part));
+        let given_up_before = before.and_then(|before| before.given_up).filter(|part| {
+            // Nor is one that began without the seal state, which is there again and tells of more.
+            let knew_all = gone_on_with.replaces.is_none_or(|replaces| replaces.size <= part.known);
+            knew_all && !found.is_given_up(*part)
+        });
         if !self.older_log && given_up_before.is_none() {
             found.require_newest((&**log, &**keys), vault.as_ref())?;
             if has_lost_path {
@@ -290,7 +291,7 @@ impl Restore {
             }
         }
         found.compare((&**log, &config), pin.as_ref())?;
-        let is_untold = has_lost_path && !found.is_cut();
+        let is_untold = has_lost_path && !found.is_shorter();
         let in_place = vault.as_ref().filter(|_| !new_vault);
         let is_whole = match (given_up_before, in_place) {
             (Some(part), Some(vault)) if !is_untold => found.is_whole(vault, part)?,
@@ -313,17 +314,22 @@ impl Restore {
             (None, Some(_)) if found.is_older() => (vault_behind, is_refused) = (true, !self.older_vault),
             _ => {}
         }
-        let unknown = match config.erasure || given_up.is_some() {
-            true => Some(first_unknown(before, &state, vault.as_ref(), &**keys, (new_vault, given_up))?),
+        let unknown = match config.erasure || given_up.is_some() || before.is_some() {
+            true => Some(first_unknown(
+                before,
+                &gone_on_with.state,
+                vault.as_ref(),
+                &**keys,
+                (new_vault, given_up),
+            )?),
             false => None,
         };
-        let reads = reader.as_ref().zip(unknown);
+        let reads = (reader.as_ref(), unknown);
         let unmarked = match (given_up, in_place) {
             (Some(part), Some(vault)) if !found.is_marked(vault, part)? => Some(vault),
             _ => None,
         };
-        let mut looked =
-            look(&**keys, &config, vault.as_ref(), (&state, made), (found, vault_behind), reads)?;
+        let mut looked = look(&**keys, &config, vault.as_ref(), &gone_on_with, (found, vault_behind), reads)?;
         if let Some(vault) = unmarked
             && vault.next_number()? < looked.numbers.end()
         {
@@ -332,6 +338,7 @@ impl Restore {
             is_refused = !self.older_vault;
         }
         let replicas = tuning.vault_replicas;
+        let state = gone_on_with.state;
         Ok(Begun { config, directories, state, unknown, parts, is_refused, reader, replicas, looked })
     }
 
@@ -366,21 +373,6 @@ impl Restore {
                 ),
             )),
         }
-    }
-
-    /// The state that the log began with, as the seal key has it that was given.
-    fn first_state(&self, config: &LogConfig) -> Result<Option<SealState>> {
-        let Some(text) = &self.seal_key else { return Ok(None) };
-        let chain = parse_seal_key(text, config.id).map_err(|error| {
-            Error::new(
-                error.kind(),
-                format!("the seal key that was given for the log {}: {error}", config.id),
-            )
-        })?;
-        // The first epoch says which `[log]` that was.
-        let terms = AllowedConfig::of(config.digest);
-        let (root, log) = (tree::empty_root(), config.id);
-        Ok(Some(SealState { log, terms, chain, root, subjects: 0, followed: 0, holds: 0 }))
     }
 }
 
@@ -423,7 +415,7 @@ struct Begun {
     config: LogConfig,
     directories: Arc<Directories>,
     state: SealState,
-    /// Of a log with erasure, and of one that is gone on with although it may have been longer.
+    /// Of a log with erasure, and of one that is gone on with although it may have been longer, or was.
     unknown: Option<Unknown>,
     /// The parts of the log that were given up, as it tells, with the one that is given up now.
     parts: BTreeSet<PartId>,

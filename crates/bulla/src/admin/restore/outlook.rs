@@ -1,11 +1,11 @@
 //! What a key directory that is to be taken up knows of the log, and what the log has: told before anything is changed.
 
 use super::numbers::Numbers;
+use super::seal_state::GoneOnWith;
 use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
 use crate::keys::files;
 use crate::keys::restoring::{GivenUp, Unknown};
-use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::given_up::{self, Line};
@@ -30,11 +30,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outlook {
-    /// What the key directory knows of: nothing where its seal state is made anew from the seal key.
+    /// What its seal state speaks of: nothing where that is missing.
     pub known: Extent,
     /// What the log has under its checkpoint. All of it is kept.
     pub log: Extent,
-    /// How many frames the vault has followed that the log has not, or had before an attempt that was cut short: its newest part, which is
+    /// How many frames the keys know of that the log has not, or knew of before an attempt that was cut short: its newest part, which is
     /// lost with all that it told.
     pub lost_frames: u64,
     /// Whether the newest part of the log is given up, or may be, with a vault that may not have followed that part, or another one, or was given
@@ -54,7 +54,7 @@ pub struct Outlook {
     pub lost: u64,
     /// How many entries the log has that no checkpoint covers yet, and that are kept where their frames are whole.
     pub unsigned_entries: u64,
-    /// Whether the seal state is missing, and is made anew from the seal key.
+    /// Whether the seal state is missing, or speaks of what is given up, and is made anew from the seal key.
     pub makes_seal_state: bool,
     /// Whether there is anything to take up. Otherwise neither the seal state nor the vault is missing or older than the log, and
     /// nothing is changed.
@@ -101,8 +101,10 @@ pub(super) struct Found {
     beyond: Beyond,
     /// The parts of it that were given up, as events tell, with their frames.
     told: Vec<(u64, PartId)>,
-    /// The frames that the keys know of, where the vault has followed more than there are, and the root over them, where that is known.
-    cut: Option<(u64, Option<Hash>)>,
+    /// The frames that the keys know of, where that is more than there are, and the root over them, where that is known.
+    known: Option<(u64, Option<Hash>)>,
+    /// Whether the vault followed more than there are.
+    is_cut: bool,
     /// How the vault stands to it.
     line: Line,
 }
@@ -117,27 +119,27 @@ impl Found {
         (log, keys): (&Arc<dyn Store>, &dyn Store),
         config: &LogConfig,
         vault: Option<&Vault>,
-        state: &SealState,
+        GoneOnWith { state, replaces, .. }: &GoneOnWith,
     ) -> Result<Self> {
         let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
         let beyond = recover::beyond(&**log, config, state, &manifest.snapshot.checkpoint)?;
         let mut told = given_up::told(&manifest, 0)?;
         told.extend(&beyond.given_up);
-        let (mut cut, mut line) = (None, Line::Own);
+        let mut known = replaces.map(|TreeHead { size, root }| (size, Some(root)));
+        let (mut is_cut, mut line) = (false, Line::Own);
         if let Some(vault) = vault {
-            let is_cut = followed_more((keys, vault), (log, &beyond.edge), beyond.next)?;
+            is_cut = followed_more((keys, vault), (log, &beyond.edge), beyond.next)?;
             let followed = vault.erased_up_to()?;
             let in_frames =
                 |from: u64| told.iter().filter(move |(frame, _)| *frame >= from).map(|(_, id)| *id);
             line = Line::of((&keys.describe(files::VAULT), &followed), beyond.next, |from| {
                 Ok(in_frames(from).collect())
             })?;
-            // The vault may be of before what the seal state knows it to have followed.
-            let known = followed.frames.max(state.followed);
-            let root = followed.root.filter(|_| followed.frames == known);
-            cut = is_cut.then_some((known, root));
+            if is_cut && known.is_none_or(|(frames, _)| frames < followed.frames) {
+                known = Some((followed.frames, followed.root));
+            }
         }
-        Ok(Found { manifest, beyond, told, cut, line })
+        Ok(Found { manifest, beyond, told, known, is_cut, line })
     }
 
     /// Compares with it what is known of the log's earlier trees.
@@ -149,9 +151,9 @@ impl Found {
         pins::compare(pin, log, TreeHead { size, root }, (&self.beyond.edge, self.beyond.next)).map(drop)
     }
 
-    /// Whether the log ends before what the vault followed.
-    pub(super) fn is_cut(&self) -> bool {
-        self.cut.is_some()
+    /// Whether the log ends before what the keys know of.
+    pub(super) fn is_shorter(&self) -> bool {
+        self.known.is_some()
     }
 
     /// That nothing of the log is given up without that being said: that it does not end before what the vault followed.
@@ -163,7 +165,7 @@ impl Found {
         (log, keys): (&dyn Store, &dyn Store),
         vault: Option<&Vault>,
     ) -> Result<()> {
-        match vault.filter(|_| self.is_cut()) {
+        match vault.filter(|_| self.is_cut) {
             Some(vault) => Err(engine::older_log((log, self.beyond.next), keys, vault)?),
             None => Ok(()),
         }
@@ -191,7 +193,7 @@ impl Found {
     /// # Errors
     /// Where the vault or the log cannot be read.
     pub(super) fn is_whole(&self, vault: &Vault, part: GivenUp) -> Result<bool> {
-        if self.parts().contains(&part.id) || self.line != Line::Own || self.is_cut() {
+        if self.parts().contains(&part.id) || self.line != Line::Own || self.is_cut {
             return Ok(false);
         }
         let followed = vault.erased_up_to()?;
@@ -225,7 +227,7 @@ impl Found {
         before: Option<GivenUp>,
         (vault, makes_vault, random): (Option<&Vault>, bool, &dyn Random),
     ) -> Result<Option<GivenUp>> {
-        let (known, root, left) = match (before, self.cut) {
+        let (known, root, left) = match (before, self.known) {
             (Some(GivenUp { known, root, left, .. }), _) => (known, root, left),
             (None, Some((known, root))) => (known, root, self.beyond.next),
             (None, None) if untold => (0, None, self.beyond.next),
@@ -283,13 +285,12 @@ pub(super) fn look(
     keys: &dyn Store,
     config: &LogConfig,
     vault: Option<&Vault>,
-    (state, makes_seal_state): (&SealState, bool),
+    gone_on_with: &GoneOnWith,
     (found, vault_behind): (Found, bool),
-    reader: Option<(&Reader, Unknown)>,
+    (reader, unknown): (Option<&Reader>, Option<Unknown>),
 ) -> Result<Looked> {
-    let is_cut = found.is_cut();
-    let Found { manifest, beyond, .. } = found;
-    let given_up = reader.and_then(|(_, unknown)| unknown.given_up);
+    let Found { manifest, beyond, is_cut, .. } = found;
+    let given_up = unknown.and_then(|unknown| unknown.given_up);
     let vaults = Vaults::of_restore(given_up.is_some());
     // What cannot be finished keeps the log from opening, whether or not there is anything else to take up.
     let finishes = match vault {
@@ -299,7 +300,7 @@ pub(super) fn look(
     let mut erased = beyond.erased.iter().copied().collect::<BTreeSet<_>>();
     each_event(&manifest, 0, |_, event| erased.extend(event.erases()))?;
     let (mut again, mut lost, mut numbers) = (Vec::new(), 0, Numbers::default());
-    if let Some((reader, unknown)) = reader {
+    if let Some((reader, unknown)) = reader.zip(unknown) {
         let (mut next, mut left_out) = (0, Vec::new());
         if let Some(vault) = vault {
             left_out = match is_cut {
@@ -315,20 +316,24 @@ pub(super) fn look(
         told.extend(finishes.iter().flat_map(|cut| &cut.numbers));
         lost = numbers.lost(&left_out, &told);
     }
-    let known = state.chain.next_frame();
-    let is_older =
-        |vault: &Vault| match require_newest(keys, (vault, true), state, (manifest.size(), beyond.entries)) {
-            Err(error) if error.kind() == ErrorKind::Refused => Ok(true),
-            newest => newest.map(|()| false),
-        };
-    let needed = makes_seal_state
+    let is_older = |vault: &Vault| match require_newest(
+        keys,
+        (vault, true),
+        &gone_on_with.state,
+        (manifest.size(), beyond.entries),
+    ) {
+        Err(error) if error.kind() == ErrorKind::Refused => Ok(true),
+        newest => newest.map(|()| false),
+    };
+    let needed = gone_on_with.is_made
         || is_cut
         || Unknown::load(keys)?.is_some()
         || !again.is_empty()
         || lost > 0
         || config.erasure && vault.map_or(Ok(true), is_older)?;
+    let spoken_of = gone_on_with.known_frames();
     let outlook = Outlook {
-        known: Extent { frames: known, ..extent(&manifest, known.min(manifest.size()))? },
+        known: Extent { frames: spoken_of, ..extent(&manifest, spoken_of.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
         lost_frames: given_up.map_or(0, |part| part.known.saturating_sub(part.left)),
         vault_behind,
@@ -337,7 +342,7 @@ pub(super) fn look(
         finishes: finishes.filter(|_| needed),
         lost,
         unsigned_entries: beyond.entries,
-        makes_seal_state,
+        makes_seal_state: gone_on_with.is_made,
         needed,
     };
     Ok(Looked { outlook, numbers, erased, is_cut })

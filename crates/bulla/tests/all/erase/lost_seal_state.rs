@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use zeroize::Zeroizing;
 
-fn seal_key(world: &World) -> Zeroizing<String> {
+pub(super) fn seal_key(world: &World) -> Zeroizing<String> {
     Zeroizing::new(std::fs::read_to_string(world.keys().join("seal.key")).unwrap())
 }
 
@@ -34,7 +34,7 @@ pub(super) fn content(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// All that counts: readers of the vault have files of their own beside it.
-fn counts(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn counts(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = content(&world.directory);
     found.extend(content(&world.keys()));
     let of_readers = |path: &Path| path.to_string_lossy().contains("vault.db-");

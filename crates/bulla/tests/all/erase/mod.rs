@@ -18,6 +18,7 @@ mod rekey;
 mod replica;
 mod restore_stops;
 mod restored;
+mod seal_state_ahead;
 mod states;
 mod stops;
 mod swapped;

@@ -23,6 +23,12 @@ fn without_seal_state() -> (World, TempDir) {
 
 /// Loses four entries with a path, and the seal state.
 fn lose_end_and_seal_state(world: &World) {
+    lose_end(world);
+    assert!(world.machine.remove_file(STATE));
+}
+
+/// Loses four entries with a path.
+fn lose_end(world: &World) {
     let log = world.open_stepped().unwrap();
     world.machine.fail_below("audit", Fault::NoSpace);
     world.append_stepped(&log, 4..8);
@@ -30,7 +36,6 @@ fn lose_end_and_seal_state(world: &World) {
     world.machine.heal();
     world.destroy("backup");
     world.configure(&[]).unwrap();
-    assert!(world.machine.remove_file(STATE));
 }
 
 #[test]
@@ -94,6 +99,44 @@ fn each_part_is_told_of_once_wherever_giving_it_up_stops() {
                 assert!(world.machine.remove_file(STATE));
                 world.give_up().unwrap();
                 assert_eq!(world.truncated(), [0, 0]);
+                break;
+            }
+        }
+    }
+}
+
+/// Of a log without erasure, too, and wherever that stops.
+#[test]
+fn the_seal_state_tells_how_far_a_lost_path_went() {
+    for erasure in [false, true] {
+        let made = World::with_erasure(&["/backup"], erasure);
+        let log = made.open_stepped().unwrap();
+        made.append_stepped(&log, 0..4);
+        log.close().unwrap();
+        lose_end(&made);
+        let error = made.take_up().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tampered, "{error}");
+        let known = made.killed().give_up().unwrap().outlook;
+        assert!(known.makes_seal_state && !known.vault_behind && known.lost_frames > 0, "{known:?}");
+        assert!(known.known.frames > known.log.frames, "{known:?}");
+        for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+            let world = made.killed();
+            world.machine.stop_at(world.machine.operations() + operation);
+            let done = world.give_up();
+            let what = format!("{erasure}, {operation}: {done:?}");
+            for world in [world.killed(), world.after_power_cut(operation)] {
+                world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(world.truncated(), [known.known.frames], "{what}");
+                if erasure {
+                    world.read_with_keys().unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+                let log = world.open();
+                world.append(&log, 10..12);
+                log.close().unwrap();
+                assert!(world.verify().ok, "{what}");
+            }
+            if done.is_ok() {
+                assert!(operation > 10);
                 break;
             }
         }
