@@ -35,7 +35,7 @@ use crate::scan::manifest::Frames;
 use crate::scan::open::Asks;
 use crate::scan::query::Query;
 use crate::scan::redaction::Redaction;
-use crate::scan::snapshot::{replaced, require_readable};
+use crate::scan::snapshot::{replaced, require_readable, unless_gone};
 use crate::scan::unsigned::not_those;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::epoch::EpochKeys;
@@ -213,6 +213,10 @@ impl Reader {
     /// # Errors
     /// As [`Reader::read`]; but that the identity opens what is read is seen once it is read.
     pub fn follow(&self, query: &Query) -> Result<Follow<'_>> {
+        unless_gone(&*self.given.store, self.follow_there(query))
+    }
+
+    fn follow_there(&self, query: &Query) -> Result<Follow<'_>> {
         let reading = self.reading()?;
         let mut leaves = reading.manifest.leaves()?;
         let tip = Tip::after(&reading)?;
@@ -272,7 +276,11 @@ impl Follow<'_> {
     /// whose epoch the identity does not open; otherwise as [`Reader::read`]; and whatever `each` returns. What was
     /// given out before an error counts. To go on after one, follow anew from the entry after: this may have passed
     /// some by.
-    pub fn poll(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
+    pub fn poll(&mut self, each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
+        unless_gone(&*self.reader.given.store, self.poll_there(each))
+    }
+
+    fn poll_there(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
         let over = self.is_over();
         self.settled = Unsettled::default();
         if let Some(reading) = self.history.take()

@@ -4,7 +4,7 @@
 //! never gave. That holds of the log that the vault followed, which the root over those frames tells. It need not hold of an older copy
 //! that was put in the place of that log, or of one that was gone on with from there.
 
-use crate::scan::given_up;
+use crate::scan::given_up::{self, Line};
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::{LOOKS, PAUSE};
 use crate::scan::snapshot::Snapshot;
@@ -19,9 +19,18 @@ use std::sync::Arc;
 /// The keys, of which nothing is believed that they say of a log that they followed further than it goes.
 ///
 /// # Errors
-/// `Refused` where they followed other frames than the log has: their numbers may be other people's. Else where that cannot be read.
+/// `Refused` where they followed other frames than the log has, or are of a part of it that was given up: their numbers may be other people's.
+/// Else where that cannot be read.
 pub(crate) fn of(keys: Arc<dyn GroupKeys>, manifest: &Manifest) -> Result<Arc<dyn GroupKeys>> {
-    of_log(keys, manifest, || manifest.snapshot.renewed(&Trust::default()))
+    let own = of_log(keys.clone(), manifest, || manifest.snapshot.renewed(&Trust::default()))?;
+    let followed = keys.erased_up_to()?;
+    // Any other is an older copy at most.
+    if followed.frames > own.erased_up_to()?.frames || !followed.given_up.is_empty() {
+        Line::of(("the vault", &followed), manifest.size(), |from| {
+            Ok(given_up::told(manifest, from)?.into_iter().map(|(_, id)| id).collect())
+        })?;
+    }
+    Ok(own)
 }
 
 /// The same, where `renewed` is the log as it is now.

@@ -310,6 +310,11 @@ fn a_path_that_goes_while_it_is_read_is_missing() {
     };
     let copy: Read =
         |world| Mirror::open_stores(world.log(), Arc::new(Memory::new()), None)?.poll(|_| {}).map(drop);
+    let following: Read = |world| {
+        let reader = Reader::open_store(world.log())?.identity(Arc::new(OpenWrap));
+        let mut follow = reader.follow(&Query::new())?;
+        follow.poll(|_| Ok(())).map(drop)
+    };
     let (world, broken) = moved();
     for (what, read) in [
         ("all", World::exported as Read),
@@ -321,6 +326,7 @@ fn a_path_that_goes_while_it_is_read_is_missing() {
         ("a proof", proof),
         ("a proof of growth", growth),
         ("a copy", copy),
+        ("following", following),
     ] {
         let mut missed = 0;
         for times in 0.. {
