@@ -463,12 +463,16 @@ class Connected(Case):
 
     def test_a_handler_is_closed_where_nobody_can_be_told_what_that_fails_with(self) -> None:
         class Broken(io.StringIO):
+            def __init__(self, error: Exception) -> None:
+                super().__init__()
+                self.error = error
+
             def write(self, text: str) -> int:
-                raise BrokenPipeError
+                raise self.error
 
         closed = io.StringIO()
         closed.close()
-        for stderr in [Broken(), closed, None]:
+        for stderr in [Broken(BrokenPipeError()), Broken(RuntimeError()), closed, None]:
             handler = Handler(self.replaced())
             handler.set_name("audit")
             logger = logging.Logger("orders")
@@ -479,6 +483,57 @@ class Connected(Case):
                 logger.info("after")
                 handler.close()
             self.assertNotIn("audit", logging._handlers)
+
+    def test_a_handler_is_closed_where_standard_error_is_a_logger_that_has_it(self) -> None:
+        class Logged(io.StringIO):
+            def write(self, text: str) -> int:
+                for line in text.splitlines():
+                    logger.error(line)
+                return len(text)
+
+        for unrecordable in ["raise", "handle"]:
+            lines = io.StringIO()
+            logger = logging.Logger("orders")
+            logger.addHandler(logging.StreamHandler(lines))
+            handler = Handler(self.replaced(), unrecordable=unrecordable)
+            logger.addHandler(handler)
+            with contextlib.redirect_stderr(Logged()):
+                logger.info("lost")
+                logger.info("after")
+                handler.close()
+                if unrecordable == "handle":
+                    before = handler.lost
+                    logger.info("behind its end")
+                    self.assertGreater(handler.lost, before)
+            told = lines.getvalue()
+            self.assertIn("\nbulla_audit: closing a handler: Closed: lost\n", told)
+            self.assertNotIn("RecursionError", told)
+
+    def test_whoever_reads_standard_error_keeps_nobody_but_who_tells_it_waiting(self) -> None:
+        class Waiting(io.StringIO):
+            def write(self, text: str) -> int:
+                reached.set()
+                passed.wait(PATIENCE)
+                return len(text)
+
+        reached, passed = threading.Event(), threading.Event()
+        self.addCleanup(passed.set)
+        handler = Handler(self.replaced(), durable_level="INFO")
+        logger = logging.Logger("orders")
+        logger.addHandler(handler)
+        with contextlib.redirect_stderr(Waiting()):
+            logger.info("lost")
+            telling = threading.Thread(target=logger.info, args=("after",))
+            telling.start()
+            self.assertTrue(reached.wait(PATIENCE))
+            other = threading.Thread(target=logger.info, args=("beside it",))
+            other.start()
+            other.join(PATIENCE)
+            self.assertFalse(other.is_alive())
+            passed.set()
+            telling.join(PATIENCE)
+            self.assertFalse(telling.is_alive())
+        handler.close()
 
     def test_what_a_producer_lost_that_was_replaced_is_told_by_a_durable_flush(self) -> None:
         listener = self.listen()

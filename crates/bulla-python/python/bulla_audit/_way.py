@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from bulla_audit._native import Closed, Connection, Error, Log, Producer, Receipt, Tampered, Unavailable
@@ -67,12 +67,19 @@ class Way:
 
     def append(self, fields: Mapping[str, Any]) -> None:
         """Appends an entry. Raises what `Producer.append` does, and what making a producer does."""
-        self._appended(fields)
+        _, replaced = self._appended(fields)
+        _say_of(replaced)
 
     def append_flushed(self, fields: Mapping[str, Any]) -> Receipt:
         """Appends an entry and flushes, without waiting: the receipt covers the entry."""
-        with self._turn:
-            return self._appended(fields).flush()
+        replaced = None
+        try:
+            with self._turn:
+                producer, replaced = self._appended(fields)
+                return producer.flush()
+        finally:
+            # Whoever reads standard error may keep this waiting, and nobody else.
+            _say_of(replaced)
 
     def count_lost(self) -> None:
         """Counts an entry that could not be recorded."""
@@ -117,8 +124,9 @@ class Way:
                     producer.close()
         self._tell_unacknowledged()
 
-    def _appended(self, fields: Mapping[str, Any]) -> Producer:
-        """Appends an entry; the producer that took it."""
+    def _appended(self, fields: Mapping[str, Any]) -> tuple[Producer, Error | None]:
+        """Appends an entry: the producer that took it, and why that is another one, where somebody is to be told."""
+        replaced = None
         producer = self._producer
         if producer is None:
             producer = self._other_than(None)
@@ -131,9 +139,8 @@ class Way:
             producer = self._other_than(producer)
             producer.append(**fields)
             if process == self._process:
-                lost = "what was appended before and not acknowledged may be missing"
-                say(f"{error}; entries go on to a new producer: {lost}")
-        return producer
+                replaced = error
+        return producer, replaced
 
     def _other_than(self, failed: Producer | None) -> Producer:
         """A producer that is not the one that failed."""
@@ -166,11 +173,39 @@ class Way:
             self._unacknowledged = error
 
 
+class _Saying(threading.local):
+    depth = 0
+
+
+_saying = _Saying()
+
+
+def is_said_again() -> bool:
+    """Whether this thread says of what it is saying that it cannot be recorded."""
+    return _saying.depth > 1
+
+
+@contextlib.contextmanager
+def saying() -> Iterator[None]:
+    """Around what this thread says on standard error, which a program may have put a logger in the place of."""
+    _saying.depth += 1
+    try:
+        yield
+    finally:
+        _saying.depth -= 1
+
+
 def say(text: str) -> None:
-    """Says something on standard error. One that is closed, or that nobody reads, keeps nobody from anything."""
+    """Says something on standard error, and raises nothing, whatever is in the place of that."""
     if sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(Exception), saying():
             print(f"bulla_audit: {text}", file=sys.stderr)
+
+
+def _say_of(replaced: Error | None) -> None:
+    if replaced is not None:
+        lost = "what was appended before and not acknowledged may be missing"
+        say(f"{replaced}; entries go on to a new producer: {lost}")
 
 
 def _closed() -> Producer:

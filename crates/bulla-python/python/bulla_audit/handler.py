@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from bulla_audit._context import NAMES, current
 from bulla_audit._native import Error
-from bulla_audit._way import LOGGER, OWN, Target, Way, say
+from bulla_audit._way import LOGGER, OWN, Target, Way, is_said_again, say, saying
 
 __all__ = ["Handler"]
 
@@ -84,6 +84,9 @@ class Handler(logging.Handler):
         if record.name == LOGGER and getattr(record, OWN, False):
             # What says that something cannot be recorded cannot be recorded either.
             return False
+        if is_said_again():
+            # Standard error is a logger that has this handler: what it says of this one would be said for ever.
+            return False
         passed: bool | logging.LogRecord = self.filter(record)
         if passed:
             self.emit(passed if isinstance(passed, logging.LogRecord) else record)
@@ -97,7 +100,8 @@ class Handler(logging.Handler):
             if self._raises:
                 raise
             self._way.count_lost()
-            self.handleError(record)
+            with saying():
+                self.handleError(record)
 
     def _record(self, record: logging.LogRecord) -> None:
         said = record.__dict__
