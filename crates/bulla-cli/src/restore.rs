@@ -163,10 +163,11 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
         format!("the log has {}; all of that is kept", extent(log)),
     ];
     if *lost_frames > 0 {
-        let erased = match (vault_behind, *makes_seal_state && known.frames == 0) {
+        // A seal state that speaks of them has the vault be the newest.
+        let erased = match (vault_behind, *makes_seal_state && known.frames > 0) {
             (true, _) => "",
-            (false, false) => ", and whom only they told of as erased stays so",
-            (false, true) => {
+            (false, true) => ", and whom only they told of as erased stays so",
+            (false, false) => {
                 ", and whom only they told of as erased stays so where the vault that is there is the newest, which nothing else tells"
             }
         };
@@ -181,7 +182,7 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
     }
     if *vault_behind {
         lines.push(
-            "the vault that is there may not have followed what is given up, or was before, and whoever was erased in that may have a key in it: nothing is \
+            "the vault that is there may not have followed what is given up now, or was given up before, and whoever was erased in that may have a key in it: nothing is \
              read under its keys from then on, for good. Bring the newest vault first; where none is left, say `--older-vault`"
                 .to_owned(),
         );

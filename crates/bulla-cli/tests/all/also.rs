@@ -55,7 +55,10 @@ fn a_path_that_lies_elsewhere_now_is_read_where_that_is_named() {
         ("mirror", &[to, "--once"]),
     ] {
         let ran = place.run(command, more).exits(exit::ENVIRONMENT);
-        assert!(ran.err.contains("name with --also where it is now"), "{command}: {ran:?}");
+        assert!(
+            ran.err.contains("name with --also, or in `backup_paths`, where it is now"),
+            "{command}: {ran:?}"
+        );
         let ran = place.run(command, &[more, &["--also", away]].concat()).exits(exit::DONE);
         let lines = ran.out.lines().count();
         assert_eq!(

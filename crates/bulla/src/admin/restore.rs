@@ -293,8 +293,12 @@ impl Restore {
         found.compare((&**log, &config), pin.as_ref())?;
         let is_untold = has_lost_path && !found.is_shorter();
         let in_place = vault.as_ref().filter(|_| !new_vault);
-        let is_whole = match (given_up_before, in_place) {
-            (Some(part), Some(vault)) if !is_untold => found.is_whole(vault, part)?,
+        let is_whole = match given_up_before {
+            Some(part) if !is_untold && (in_place.is_some() || !config.erasure) => {
+                let speaks_of_more = !gone_on_with.is_made && gone_on_with.known_frames() > part.left;
+                let has_all_paths = !log.paths().is_some_and(Paths::has_lost_one);
+                found.is_whole(in_place, part, part.known == 0 && speaks_of_more && has_all_paths)?
+            }
             _ => false,
         };
         let given_up_before = given_up_before.filter(|_| !is_whole);
@@ -393,7 +397,7 @@ fn lost_path(log: &dyn Store, keys: &dyn Store) -> Error {
 /// Why a vault is not gone on with that may not have followed what is given up.
 fn behind(keys: &dyn Store) -> Error {
     let message = format!(
-        "{} may not have followed what is given up, or was before, and whoever was erased in that may have a key in it: nothing would be read under its keys, for \
+        "{} may not have followed what is given up now, or was given up before, and whoever was erased in that may have a key in it: nothing would be read under its keys, for \
          good, and no newer vault could be brought later. Bring the newest one; where this is the newest that is left, say `--older-vault`. Where \
          an attempt was begun with an older one, docs/operating.md, \"The path in use is lost\", says how to begin with this",
         keys.describe(files::VAULT)

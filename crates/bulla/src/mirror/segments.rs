@@ -112,7 +112,7 @@ impl<'a> Shipment<'a> {
                     _ => Reading::open(&**self.source, segment, &commitment)?,
                 };
                 let reading = self.reading.insert(reading);
-                copy(reading, writing, (&commitment, encoded), offset)?
+                copy((&**self.source, reading), writing, (&commitment, encoded), offset)?
             }
         };
         let bytes = whole.head.length();
@@ -356,7 +356,7 @@ fn is_read(commitment: &Commitment) -> bool {
 
 /// Copies a frame, and compares it with its commitment on the way.
 fn copy(
-    reading: &mut Reading,
+    (source, reading): (&dyn Store, &mut Reading),
     writing: &mut Writing,
     (commitment, encoded): (&Commitment, &Encoded),
     offset: u64,
@@ -372,7 +372,7 @@ fn copy(
     while done < length {
         let piece = reading.read(offset + done, length - done)?;
         if piece.is_empty() {
-            return Err(damaged(&Finding::missing(Some((name, offset)), commitment)));
+            return Err(missing(source, Finding::missing(Some((name, offset)), commitment)));
         }
         let (mut rest, behind) = (piece, length - SEAL as u64);
         let mut place = done;

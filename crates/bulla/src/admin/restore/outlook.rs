@@ -187,21 +187,27 @@ impl Found {
     }
 
     /// Whether nothing has to be given up of what an attempt wrote down that came no further than that, and maybe to marking the vault: the log
-    /// is whole again, or another attempt has given it up, and the vault has followed all that the keys knew of, or what the log told when it
-    /// was given up. A marked one follows all of the log anew.
+    /// is whole again, or another attempt has given it up, and the vault, if there is one, has followed all that the keys knew of, or what the log
+    /// told when it was given up. A marked one follows all of the log anew. `told` says that a seal state which is put back speaks of more than was
+    /// left, where nothing told what was known.
     ///
     /// # Errors
     /// Where the vault or the log cannot be read.
-    pub(super) fn is_whole(&self, vault: &Vault, part: GivenUp) -> Result<bool> {
+    pub(super) fn is_whole(&self, vault: Option<&Vault>, part: GivenUp, told: bool) -> Result<bool> {
         if self.parts().contains(&part.id) || self.line != Line::Own || self.is_cut {
             return Ok(false);
         }
+        let Some(vault) = vault else { return Ok(told || self.has_all(part)?) };
         let followed = vault.erased_up_to()?;
         if followed.given_up.contains(&part.id) {
-            return Ok(followed.unfollowed.is_none() && self.has_all(part)?);
+            // The log was not opened with it yet, where it follows nothing.
+            let has_all = told && followed.frames == 0 || self.has_all(part)?;
+            return Ok(followed.unfollowed.is_none() && has_all);
         }
         let was_given_up = self.told.iter().any(|(frame, _)| *frame >= part.left);
-        Ok(part.known > 0 && followed.frames >= part.known || was_given_up)
+        // By its root, what it has followed is the log's.
+        let least = if part.known > 0 { part.known } else { part.left.saturating_add(1) };
+        Ok(followed.frames >= least || was_given_up)
     }
 
     /// Whether the log has all that the keys knew of when an attempt began.

@@ -290,7 +290,7 @@ impl LogPaths {
 pub(super) fn name_it(is_first: bool) -> &'static str {
     match is_first {
         true => "name as DIR, with --keys, where it is now",
-        false => "name with --also where it is now",
+        false => "name with --also, or in `backup_paths`, where it is now",
     }
 }
 

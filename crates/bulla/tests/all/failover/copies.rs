@@ -2,7 +2,9 @@
 //! written on, on whichever path, as if the disk had never failed.
 
 use super::world::World;
+use bulla::ErrorKind;
 use bulla::mirror::Mirror;
+use bulla_testkit::Memory;
 use bulla_testkit::fault::Fault;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -158,5 +160,26 @@ fn a_path_that_has_the_beginning_alone_is_never_written_behind_it() {
         }
         world.check(written + 4);
         goes_on(&world, written + 4, ["audit", "backup"], &what);
+    }
+}
+
+/// Also where the segment that was written before has bytes behind its last frame, which were abandoned.
+#[test]
+fn a_copy_that_is_begun_without_a_path_that_was_left_names_it() {
+    for fault in [Fault::NoSpace, Fault::SyncFails] {
+        let world = World::new(&["/backup", "/third"]);
+        let log = world.open_stepped().unwrap();
+        for (failing, first) in [("none", 0), ("audit", 4), ("backup", 8)] {
+            world.machine.fail_below(failing, fault);
+            world.append_stepped(&log, first..first + 4);
+        }
+        log.close().unwrap();
+        world.machine.heal();
+        world.destroy("backup");
+        let copied = Mirror::open_stores(world.log(), Arc::new(Memory::new()), None).unwrap().poll(|_| {});
+        let error = copied.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tampered, "{fault:?}: {error}");
+        let missing = "backup, a path of the log that was left, is missing";
+        assert!(error.to_string().contains(missing), "{fault:?}: {error}");
     }
 }

@@ -143,6 +143,69 @@ fn the_seal_state_tells_how_far_a_lost_path_went() {
     }
 }
 
+/// Nothing told how much was lost when that was begun: with an older vault, with one that has nobody's keys, and of a log without a vault.
+#[test]
+fn a_log_that_is_found_whole_gives_nothing_up_that_was_not_known() {
+    for (erasure, has_people) in [(false, false), (true, false), (true, true)] {
+        let mut made = World::with_erasure(&["/backup"], erasure);
+        let log = made.open_stepped().unwrap();
+        made.append_stepped(&log, 0..4);
+        if has_people {
+            log.producer().unwrap().append(&Entry::new("read", "4711").subject("ada")).unwrap();
+        }
+        log.close().unwrap();
+        let older = erasure.then(|| made.vault_copy());
+        let log = made.open_stepped().unwrap();
+        made.machine.fail_below("audit", Fault::NoSpace);
+        made.append_stepped(&log, 4..8);
+        log.close().unwrap();
+        made.machine.heal();
+        let whole = made.killed();
+        made.destroy("backup");
+        made.configure(&[]).unwrap();
+        assert!(made.machine.remove_file(STATE));
+        older.into_iter().for_each(|older| made.put_vault_back(older));
+        let left = made.files_below("audit");
+        let mut begun = 0;
+        for operation in 0.. {
+            let world = made.killed();
+            world.machine.stop_at(world.machine.operations() + operation);
+            world.give_up_with(Restore::older_vault).unwrap_err();
+            let mut world = world.killed();
+            if world.files_below("audit") != left {
+                break;
+            }
+            let is_begun = world.machine.read("audit.keys/restoring").is_some();
+            world.put_back("backup", &whole.files_below("backup"));
+            for name in ["seal.state", "paths", "settings.toml"] {
+                let name = format!("audit.keys/{name}");
+                world.machine.overwrite(&name, &whole.machine.read(&name).unwrap());
+            }
+            if has_people {
+                world.put_vault_back(whole.vault_copy());
+            }
+            // Until it is marked, one without anybody is not told from a copy from before.
+            if erasure && !has_people && world.followed_and_signed().0 > 0 {
+                continue;
+            }
+            let what = format!("{erasure}, {has_people}, {operation}");
+            begun += u64::from(is_begun);
+            let restored = world.take_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(!restored.outlook.vault_behind, "{what}");
+            assert_eq!(world.truncated(), [] as [u64; 0], "{what}");
+            let log = world.open();
+            world.append(&log, 10..12);
+            log.close().unwrap();
+            assert!(world.verify().ok, "{what}");
+            match erasure {
+                true => world.read_with_keys().unwrap_or_else(|error| panic!("{what}: {error}")),
+                false => assert_eq!(world.numbers(), (0..8).chain(10..12).collect(), "{what}"),
+            }
+        }
+        assert!(begun > 0, "{erasure}, {has_people}: {begun}");
+    }
+}
+
 /// What was known when that was begun is told, and once, although the vault that knew it is put away before it is done again, and the seal state is lost
 /// once more.
 #[test]
