@@ -197,8 +197,8 @@ def saying() -> Iterator[None]:
 
 def say(text: str) -> None:
     """Says something on standard error, and raises nothing, whatever is in the place of that."""
-    if sys.stderr is not None:
-        with contextlib.suppress(Exception), saying():
+    with contextlib.suppress(Exception), saying():
+        if sys.stderr is not None:
             print(f"bulla_audit: {text}", file=sys.stderr)
 
 
