@@ -171,10 +171,13 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
                 ", and whom only they told of as erased stays so where the vault that is there is the newest, which nothing else tells"
             }
         };
-        lines.push(format!(
-            "the keys knew of {} more, which are given up: whoever was held or released there is what `holds` says{erased}",
-            counted(*lost_frames, "frame")
-        ));
+        let more = counted(*lost_frames, "frame");
+        lines.push(match has_keys {
+            true => format!(
+                "the keys knew of {more} more, which are given up: whoever was held or released there is what `holds` says{erased}"
+            ),
+            false => format!("the keys knew of {more} more, which are given up"),
+        });
         lines.push(
             "what `bulla config` and `bulla keys` changed of the log there is undone: look who its recipients are, and which erasure key counts"
                 .to_owned(),

@@ -255,11 +255,12 @@ impl Restore {
         let tuning = tuning((&**log, &**keys), settings, Options::default())?;
         let directories = Directories::lock(&**log, &**keys)?;
         load_signing_key(&**keys, &config)?;
-        let said = (self.seal_key.as_ref().map(|text| text.as_str()), self.older_log);
-        let gone_on_with = GoneOnWith::choose((log, &**keys), &config, said)?;
         let before = Unknown::load(&**keys)?;
+        let recorded = before.and_then(|before| before.given_up);
+        let said = (self.seal_key.as_ref().map(|text| text.as_str()), self.older_log || recorded.is_some());
+        let gone_on_with = GoneOnWith::choose((log, &**keys), &config, said)?;
         let has_lost_path = gone_on_with.is_made && log.paths().is_some_and(Paths::has_lost_one);
-        if has_lost_path && !self.older_log && before.is_none_or(|before| before.given_up.is_none()) {
+        if has_lost_path && !self.older_log && recorded.is_none() {
             return Err(lost_path(&**log, &**keys));
         }
         let reader = match (config.erasure, &self.identity) {
@@ -277,21 +278,22 @@ impl Restore {
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
-        let found = Found::look((log, &**keys), &config, vault.as_ref(), &gone_on_with)?;
+        let mut found = Found::look((log, &**keys), &config, vault.as_ref(), &gone_on_with)?;
+        let is_put_back = found.take_put_back(&gone_on_with, recorded, &**keys)?;
         // What an attempt came to an end with is no part that is being given up, even where its record is still there, or there again.
-        let given_up_before = before.and_then(|before| before.given_up).filter(|part| {
+        let given_up_before = recorded.filter(|part| {
             // Nor is one that began without the seal state, which is there again and tells of more.
             let knew_all = gone_on_with.replaces.is_none_or(|replaces| replaces.size <= part.known);
             knew_all && !found.is_given_up(*part)
         });
         if !self.older_log && given_up_before.is_none() {
-            found.require_newest((&**log, &**keys), vault.as_ref())?;
-            if has_lost_path {
+            found.require_newest((&**log, &**keys), vault.as_ref(), &gone_on_with)?;
+            if has_lost_path && !is_put_back {
                 return Err(lost_path(&**log, &**keys));
             }
         }
         found.compare((&**log, &config), pin.as_ref())?;
-        let is_untold = has_lost_path && !found.is_shorter();
+        let is_untold = has_lost_path && !found.is_shorter() && !is_put_back;
         let in_place = vault.as_ref().filter(|_| !new_vault);
         let is_whole = match given_up_before {
             Some(part) if !is_untold && (in_place.is_some() || !config.erasure) => {

@@ -287,7 +287,11 @@ fn read_checkpoint(log: &dyn Store, config: &LogConfig) -> Result<Checkpoint> {
         .map_err(|error| Error::tampered(format!("{name}: {error}; run `bulla verify`")))
 }
 
-fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealState> {
+/// Reads the seal state of a log.
+///
+/// # Errors
+/// As [`SealState::load`]; `Refused` where it is another log's.
+pub(crate) fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealState> {
     let state = SealState::load(keys)?;
     if state.log != config.id {
         let message = format!("{} belongs to another log, {}", keys.describe(""), state.log);

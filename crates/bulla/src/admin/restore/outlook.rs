@@ -4,6 +4,7 @@ use super::numbers::Numbers;
 use super::seal_state::GoneOnWith;
 use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
+use crate::format::event::Event;
 use crate::keys::files;
 use crate::keys::restoring::{GivenUp, Unknown};
 use crate::read::reader::Reader;
@@ -18,10 +19,11 @@ use crate::write::recover::{self, Beyond};
 use bulla_crypto::environment::Random;
 use bulla_crypto::group::{Followed, GroupKeys, PartId};
 use bulla_proof::checkpoint::Checkpoint;
-use bulla_proof::commitment::FrameKind;
+use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_text::spelling::counted;
 use bulla_vault::Vault;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -156,7 +158,47 @@ impl Found {
         self.known.is_some()
     }
 
-    /// That nothing of the log is given up without that being said: that it does not end before what the vault followed.
+    /// Takes a seal state that is replaced, and speaks of what the attempt `recorded` has given up already, for none that is there: it was put back.
+    /// Whether it is so.
+    ///
+    /// # Errors
+    /// `Refused` where an event alone tells that as many frames as it speaks of were given up before: it says nothing of this log then. Else where
+    /// the log cannot be read.
+    pub(super) fn take_put_back(
+        &mut self,
+        GoneOnWith { replaces, .. }: &GoneOnWith,
+        recorded: Option<GivenUp>,
+        keys: &dyn Store,
+    ) -> Result<bool> {
+        let Some(TreeHead { size, root }) = replaces.filter(|_| !self.is_cut) else { return Ok(false) };
+        let is_recorded =
+            |part: GivenUp| (part.known, part.root) == (size, Some(root)) && self.is_given_up(part);
+        if recorded.is_some_and(is_recorded) {
+            self.known = None;
+            return Ok(true);
+        }
+        let mut told = None;
+        each_event(&self.manifest, 0, |Commitment { frame, .. }, event| {
+            if matches!(event, Event::Truncated { known, .. } if known == size) {
+                told = Some(*frame);
+            }
+        })?;
+        match told {
+            None => Ok(false),
+            Some(frame) => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} speaks of {}, as many as were known of the part of the log that was given up before frame {frame}: it is of that part, and \
+                     says nothing of this log. Bring the one that the log has been written with since, or move it away, as one that is lost",
+                    keys.describe(files::SEAL_STATE),
+                    counted(size, "frame")
+                ),
+            )),
+        }
+    }
+
+    /// That nothing of the log is given up without that being said: that it does not end before what the vault followed, or the seal state speaks
+    /// of.
     ///
     /// # Errors
     /// `Tampered` where it does.
@@ -164,9 +206,18 @@ impl Found {
         &self,
         (log, keys): (&dyn Store, &dyn Store),
         vault: Option<&Vault>,
+        GoneOnWith { replaces, .. }: &GoneOnWith,
     ) -> Result<()> {
-        match vault.filter(|_| self.is_cut) {
-            Some(vault) => Err(engine::older_log((log, self.beyond.next), keys, vault)?),
+        if let Some(vault) = vault.filter(|_| self.is_cut) {
+            return Err(engine::older_log((log, self.beyond.next), keys, vault)?);
+        }
+        match replaces.filter(|_| self.is_shorter()) {
+            Some(TreeHead { size, .. }) => Err(Error::tampered(format!(
+                "{} ends after {}, but its seal state covers {size}: bring the newest copy, or the path that is missing, or, where they are lost for \
+                 good, go on with this one by `bulla restore --older-log`",
+                log.describe(""),
+                counted(self.beyond.next, "frame")
+            ))),
             None => Ok(()),
         }
     }

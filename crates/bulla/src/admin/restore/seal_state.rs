@@ -25,24 +25,24 @@ impl GoneOnWith {
         self.replaces.map_or(self.state.head().size, |replaces| replaces.size)
     }
 
-    /// Chooses one. That which is there is replaced only where the log's newest part is given up with `older_log`, and it speaks of that part.
+    /// Chooses one. That which is there is replaced only where the log's newest part `is_given_up`, and it speaks of that part.
     ///
     /// # Errors
     /// `NoKey` where it is missing and there is no `seal_key`; `Tampered` where it speaks of more than the log has, and there is none either;
-    /// as [`parse_seal_key`]; else where the log or the key directory cannot be read.
+    /// `Refused` where it is another log's; as [`parse_seal_key`]; else where the log or the key directory cannot be read.
     pub(super) fn choose(
         (log, keys): (&Arc<dyn Store>, &dyn Store),
         config: &LogConfig,
-        (seal_key, older_log): (Option<&str>, bool),
+        (seal_key, is_given_up): (Option<&str>, bool),
     ) -> Result<Self> {
         let first = seal_key.map(|text| first(text, config)).transpose()?;
-        let (kept, first) = match (SealState::load(keys), first) {
+        let (kept, first) = match (recover::read_state(keys, config), first) {
             (Err(error), Some(state)) if error.kind() == ErrorKind::NoKey => {
                 return Ok(GoneOnWith { state, is_made: true, replaces: None });
             }
             (kept, first) => (kept?, first),
         };
-        if older_log && let Some(shorter) = shorter(log, config, &kept)? {
+        if is_given_up && let Some(shorter) = shorter(log, config, &kept)? {
             let Some(first) = first else {
                 let message = format!(
                     "{shorter}. Where the rest is lost for good, name the seal key, too (`--seal-key`): the seal state is made anew from it"

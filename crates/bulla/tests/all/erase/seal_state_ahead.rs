@@ -171,6 +171,51 @@ fn a_seal_state_that_is_put_back_tells_which_vault_goes_on_with_what_was_begun_w
     assert!(begun > 1, "{begun}");
 }
 
+/// It was kept as evidence, and is put back once what it speaks of is given up.
+#[test]
+fn what_is_given_up_is_not_given_up_once_more() {
+    let Made { world: made, known, .. } = without_its_newest_part();
+    let spoken_of = copy(&made.keys());
+    let mut signed = 0;
+    for operations in (1..).step_by(if in_full() { 1 } else { 5 }) {
+        let world = made.copied();
+        let done = stopped(&world, give_up(&world), operations);
+        let what = format!("{operations}: {done:?}");
+        put_back(spoken_of.path(), &world.keys(), &["seal.state"]);
+        if done.is_ok() {
+            let before = counts(&world);
+            let error = give_up(&world).run().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+            assert!(error.to_string().contains("of that part"), "{error}");
+            assert!(counts(&world) == before);
+            // As one that is lost.
+            std::fs::remove_file(world.keys().join("seal.state")).unwrap();
+        }
+        signed += u64::from(truncated(&world) == [known]);
+        give_up(&world).run().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(truncated(&world), [known], "{what}");
+        is_not_read(&world, &what);
+        is_gone_on_with(&world, &what);
+        if done.is_ok() {
+            break;
+        }
+    }
+    assert!(signed > 2, "{signed}");
+}
+
+/// Of another log it says nothing of this one.
+#[test]
+fn a_seal_state_of_another_log_gives_nothing_up() {
+    let Made { world, .. } = without_its_newest_part();
+    let Made { world: others, .. } = without_its_newest_part();
+    put_back(&others.keys(), &world.keys(), &["seal.state"]);
+    let before = counts(&world);
+    let error = give_up(&world).run().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("belongs to another log"), "{error}");
+    assert!(counts(&world) == before);
+}
+
 /// A log that is whole needs no other seal state, whatever is said.
 #[test]
 fn a_seal_state_that_speaks_of_nothing_that_is_lost_is_left() {

@@ -124,8 +124,34 @@ fn the_seal_state_tells_how_far_a_lost_path_went() {
             world.machine.stop_at(world.machine.operations() + operation);
             let done = world.give_up();
             let what = format!("{erasure}, {operation}: {done:?}");
-            for world in [world.killed(), world.after_power_cut(operation)] {
-                world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+            let spoken_of = made.machine.read(STATE).unwrap();
+            for (put_back, world) in
+                [(false, world.killed()), (true, world.killed()), (false, world.after_power_cut(operation))]
+            {
+                // It was kept as evidence, and says no more than was known already.
+                let begun = world.machine.read("audit.keys/restoring").is_some();
+                // As that was begun.
+                let again = || if begun { world.go_on_giving_up() } else { world.give_up() };
+                let own = world.machine.read(STATE).unwrap();
+                if put_back && begun {
+                    world.machine.overwrite(STATE, &spoken_of);
+                }
+                let done = again().or_else(|error| {
+                    // Where the log has as many frames by now, they are others.
+                    let said = ["another history of the log", "not the log that its seal state describes"];
+                    assert!(said.iter().any(|said| error.to_string().contains(said)), "{what}: {error}");
+                    assert!(put_back, "{what}: {error}");
+                    world.machine.overwrite(STATE, &own);
+                    again()
+                });
+                done.unwrap_or_else(|error| panic!("{what}, {put_back}: {error}"));
+                assert_eq!(world.truncated(), [known.known.frames], "{what}, {put_back}");
+                let own = world.machine.read(STATE).unwrap();
+                world.machine.overwrite(STATE, &spoken_of);
+                let error = world.give_up().unwrap_err().to_string();
+                let said = ["that was given up before frame", "holds another history of the log than"];
+                assert!(said.iter().any(|said| error.contains(said)), "{what}: {error}");
+                world.machine.overwrite(STATE, &own);
                 assert_eq!(world.truncated(), [known.known.frames], "{what}");
                 if erasure {
                     world.read_with_keys().unwrap_or_else(|error| panic!("{what}: {error}"));

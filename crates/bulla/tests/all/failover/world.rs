@@ -416,8 +416,17 @@ impl World {
 
     /// The same, with more said.
     pub(super) fn give_up_with(&self, said: impl Fn(Restore) -> Restore) -> bulla::Result<Restored> {
+        self.restored(|restore| said(self.with_seal_key(restore).older_log()))
+    }
+
+    /// The same once it was begun, which says so itself.
+    pub(super) fn go_on_giving_up(&self) -> bulla::Result<Restored> {
+        self.restored(|restore| self.with_seal_key(restore))
+    }
+
+    fn with_seal_key(&self, restore: Restore) -> Restore {
         let seal_key = String::from_utf8(self.machine.read("audit.keys/seal.key").unwrap()).unwrap();
-        self.restored(|restore| said(restore.seal_key(Zeroizing::new(seal_key)).older_log()))
+        restore.seal_key(Zeroizing::new(seal_key))
     }
 
     /// Takes the key directory up as it is.
