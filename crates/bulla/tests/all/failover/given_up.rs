@@ -169,6 +169,45 @@ fn the_seal_state_tells_how_far_a_lost_path_went() {
     }
 }
 
+/// Of which nothing had told when that was said.
+#[test]
+fn a_seal_state_that_is_put_back_has_nothing_more_given_up_than_was_said() {
+    let made = World::with_erasure(&["/backup"], false);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..4);
+    log.close().unwrap();
+    lose_end(&made);
+    let known = made.killed().give_up().unwrap().outlook.known.frames;
+    let spoken_of = made.machine.read(STATE).unwrap();
+    assert!(made.machine.remove_file(STATE));
+    let left = made.files_below("audit");
+    let mut begun = 0;
+    for operation in 0.. {
+        let world = made.killed();
+        world.machine.stop_at(world.machine.operations() + operation);
+        world.give_up().unwrap_err();
+        let world = world.killed();
+        if world.files_below("audit") != left {
+            break;
+        }
+        if world.machine.read("audit.keys/restoring").is_none() {
+            continue;
+        }
+        begun += 1;
+        world.machine.overwrite(STATE, &spoken_of);
+        let error = world.go_on_giving_up().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tampered, "{operation}: {error}");
+        assert!(
+            error.to_string().contains(&format!("its seal state covers {known}")),
+            "{operation}: {error}"
+        );
+        assert!(world.files_below("audit") == left, "{operation}");
+        world.give_up().unwrap_or_else(|error| panic!("{operation}: {error}"));
+        assert_eq!(world.truncated(), [known], "{operation}");
+    }
+    assert!(begun > 1, "{begun}");
+}
+
 /// Nothing told how much was lost when that was begun: with an older vault, with one that has nobody's keys, and of a log without a vault.
 #[test]
 fn a_log_that_is_found_whole_gives_nothing_up_that_was_not_known() {
