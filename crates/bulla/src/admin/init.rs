@@ -264,12 +264,15 @@ impl Init {
         if fields.pseudonymise() {
             PseudonymKey::make_where_missing(&config, keys, environment)?;
         }
-        let root = tree::empty_root();
         let (chain, terms) = (SealChain::start(*state), AllowedConfig::of(config.digest));
-        SealState { log: id, terms, chain, root, subjects: 0, followed: 0, holds: 0 }.save(keys)?;
+        SealState::first(id, terms, chain).save(keys)?;
 
         prepare(log, &DIRECTORIES)?;
-        write(log, CHECKPOINT, checkpoint::signed_note(&origin, 0, root, &signing)?.as_bytes())?;
+        write(
+            log,
+            CHECKPOINT,
+            checkpoint::signed_note(&origin, 0, tree::empty_root(), &signing)?.as_bytes(),
+        )?;
         write(log, COSE_CHECKPOINT, &checkpoint::signed_as_cose(&origin, TreeHead::empty(), &signing))?;
         // This file comes last: with it the directory is a log.
         write(log, config::FILE, text.as_bytes())?;

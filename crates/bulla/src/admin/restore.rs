@@ -181,7 +181,7 @@ impl Restore {
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let log = paths::join_to_write(log, Some(&keys), &[], &self.environment)?;
         let stores = (log.clone(), keys.clone());
-        let Begun { config, directories, state, unknown, parts, is_refused, reader, replicas, looked } =
+        let Begun { config, directories, state, unknown, told, parts, is_refused, reader, replicas, looked } =
             self.begin(&stores)?;
         let Looked { outlook, mut numbers, mut erased, is_cut } = looked;
         (self.tell)(&outlook);
@@ -195,7 +195,9 @@ impl Restore {
         personal::remove(&*keys)?;
         // In this order: with the seal state alone the log would open.
         if let Some(unknown) = unknown {
-            unknown.save(&*keys)?;
+            // What is told already stays there until all that goes with it is in place.
+            let given_up = unknown.given_up.or(told);
+            Unknown { given_up, ..unknown }.save(&*keys)?;
         }
         let given_up = unknown.and_then(|unknown| unknown.given_up);
         if unknown.is_some_and(|unknown| unknown.new_vault) {
@@ -207,7 +209,7 @@ impl Restore {
             let marks = (&parts, outlook.vault_behind);
             mark_given_up(&replicas, stores, (&config, &self.environment), marks, erased)?;
         }
-        if outlook.makes_seal_state {
+        if outlook.makes_seal_state || given_up.is_some() {
             state.save(&*keys)?;
         }
         let vaults = Vaults::of_restore(given_up.is_some());
@@ -253,12 +255,12 @@ impl Restore {
         let (config, settings) = config::load_of_log(&**log)?;
         // A log whose settings are refused is not being restored.
         let tuning = tuning((&**log, &**keys), settings, Options::default())?;
-        let directories = Directories::lock(&**log, &**keys)?;
+        let directories = Directories::lock_of_any_history(&**log, &**keys)?;
         load_signing_key(&**keys, &config)?;
         let before = Unknown::load(&**keys)?;
         let recorded = before.and_then(|before| before.given_up);
-        let said = (self.seal_key.as_ref().map(|text| text.as_str()), self.older_log || recorded.is_some());
-        let gone_on_with = GoneOnWith::choose((log, &**keys), &config, said)?;
+        let said = (self.seal_key.as_ref().map(|text| text.as_str()), self.older_log);
+        let gone_on_with = GoneOnWith::choose((log, &**keys), &config, said, recorded)?;
         let has_lost_path = gone_on_with.is_made && log.paths().is_some_and(Paths::has_lost_one);
         if has_lost_path && !self.older_log && recorded.is_none() {
             return Err(lost_path(&**log, &**keys));
@@ -278,22 +280,23 @@ impl Restore {
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
-        let mut found = Found::look((log, &**keys), &config, vault.as_ref(), &gone_on_with)?;
-        let is_put_back = found.take_put_back(&gone_on_with, recorded, &**keys)?;
+        let found = Found::look((log, &**keys), &config, vault.as_ref(), &gone_on_with)?;
+        // Since then the log did not open: nothing else can have been lost of which nothing tells.
+        let is_told = recorded.is_some_and(|part| found.is_given_up(part));
         // What an attempt came to an end with is no part that is being given up, even where its record is still there, or there again.
         let given_up_before = recorded.filter(|part| {
             // Nor is one that began without the seal state, which is there again and tells of more.
             let knew_all = gone_on_with.replaces.is_none_or(|replaces| replaces.size <= part.known);
-            knew_all && !found.is_given_up(*part)
+            knew_all && !is_told
         });
         if !self.older_log && given_up_before.is_none() {
             found.require_newest((&**log, &**keys), vault.as_ref(), &gone_on_with)?;
-            if has_lost_path && !is_put_back {
+            if has_lost_path && !is_told {
                 return Err(lost_path(&**log, &**keys));
             }
         }
         found.compare((&**log, &config), pin.as_ref())?;
-        let is_untold = has_lost_path && !found.is_shorter() && !is_put_back;
+        let is_untold = has_lost_path && !found.is_shorter() && !is_told;
         let in_place = vault.as_ref().filter(|_| !new_vault);
         let is_whole = match given_up_before {
             Some(part) if !is_untold && (in_place.is_some() || !config.erasure) => {
@@ -307,7 +310,7 @@ impl Restore {
         // An attempt that makes the vault anew has made the one that is marked with its id, or makes it now.
         let makes_vault = before.is_some_and(|before| before.new_vault);
         let vault_and_random = (vault.as_ref(), makes_vault, &*self.environment.random);
-        let given_up = found.given_up(is_untold, given_up_before, vault_and_random)?;
+        let given_up = found.given_up(is_untold, (given_up_before, recorded), vault_and_random)?;
         let mut parts = found.parts();
         parts.extend(given_up.map(|part| part.id));
         let (mut vault_behind, mut is_refused) = (false, false);
@@ -344,8 +347,10 @@ impl Restore {
             is_refused = !self.older_vault;
         }
         let replicas = tuning.vault_replicas;
-        let state = gone_on_with.state;
-        Ok(Begun { config, directories, state, unknown, parts, is_refused, reader, replicas, looked })
+        let mut state = gone_on_with.state;
+        state.given_up.extend(&parts);
+        let told = recorded.filter(|_| is_told);
+        Ok(Begun { config, directories, state, unknown, told, parts, is_refused, reader, replicas, looked })
     }
 
     /// Whether a new vault is made: where that is asked for, and where an earlier attempt to make one was cut short and nothing has come
@@ -423,6 +428,8 @@ struct Begun {
     state: SealState,
     /// Of a log with erasure, and of one that is gone on with although it may have been longer, or was.
     unknown: Option<Unknown>,
+    /// What an attempt has given up that came no further than telling it.
+    told: Option<GivenUp>,
     /// The parts of the log that were given up, as it tells, with the one that is given up now.
     parts: BTreeSet<PartId>,
     /// Whether the vault is behind, and nobody has said that it may be.

@@ -91,10 +91,14 @@ impl Unknown {
     /// That taking `keys` up has to be done again first.
     pub(crate) fn unfinished(&self, keys: &dyn Store) -> Error {
         let message = format!(
-            "a restore of {} was begun and not finished: do it again, with `bulla restore{}{}`",
+            "a restore of {} was begun and not finished: do it again, with `bulla restore{}{}",
             keys.describe(""),
             if self.new_vault { " --new-vault" } else { "" },
-            if self.given_up.is_some() { " --older-log" } else { "" }
+            if self.given_up.is_some() {
+                " --older-log`, and `--seal-key` if it was begun with that"
+            } else {
+                "`"
+            }
         );
         Error::new(ErrorKind::Refused, message)
     }

@@ -2,11 +2,13 @@
 
 use crate::format::config::allowed::AllowedConfig;
 use crate::keys::files;
+use bulla_crypto::group::PartId;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, sha256};
-use bulla_proof::tree::TreeHead;
+use bulla_proof::tree::{self, TreeHead};
 use bulla_store::{Error, ErrorKind, Result, Store};
+use std::collections::BTreeSet;
 use zeroize::Zeroizing;
 
 /// What the writing host keeps of the chain: replaced, durably, before each checkpoint is published.
@@ -24,16 +26,31 @@ pub(crate) struct SealState {
     /// The number of the frames before `chain.next_frame()` up to the last event of a hold, that one included, or 0: holds that do not go up to there are
     /// not those that the log tells of.
     pub(crate) holds: u64,
+    /// The parts of the log that were given up before: a log that tells of another one goes on with another history.
+    pub(crate) given_up: BTreeSet<PartId>,
 }
 
-const MAGIC: &[u8; 8] = b"bullaSS3";
+const MAGIC: &[u8; 8] = b"bullaSS4";
 /// What it began with in earlier versions.
-const EARLIER: [&[u8; 8]; 2] = [b"bullaSS1", b"bullaSS2"];
+const EARLIER: [&[u8; 8]; 3] = [b"bullaSS1", b"bullaSS2", b"bullaSS3"];
 /// The longest file that is read, in bytes.
-const MOST: u64 = 1024;
+const MOST: u64 = (LENGTH + MOST_PARTS * PART + CHECK) as u64;
+/// Without the ids of parts that were given up, in bytes.
 const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8 + 8 + 8;
+/// The id of a part, in bytes.
+const PART: usize = 16;
+/// What it ends with, in bytes.
+const CHECK: usize = 32;
+/// The most parts of a log that can be given up.
+const MOST_PARTS: usize = 1024;
 
 impl SealState {
+    /// That of a log without frames.
+    pub(crate) fn first(log: LogId, terms: AllowedConfig, chain: SealChain) -> Self {
+        let (root, given_up) = (tree::empty_root(), BTreeSet::new());
+        SealState { log, terms, chain, root, subjects: 0, followed: 0, holds: 0, given_up }
+    }
+
     /// The tree that it was written for.
     pub(crate) fn head(&self) -> TreeHead {
         TreeHead { size: self.chain.next_frame(), root: self.root }
@@ -42,9 +59,16 @@ impl SealState {
     /// Writes the state, atomically and durably.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// `Refused` where more parts were given up than it has room for; else where the store fails.
     pub(crate) fn save(&self, keys: &dyn Store) -> Result<()> {
-        let mut bytes = Zeroizing::new(Vec::with_capacity(LENGTH + 32));
+        if self.given_up.len() > MOST_PARTS {
+            let message = format!(
+                "more than {MOST_PARTS} parts of the log were given up: a new log has to go on for it"
+            );
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        let length = LENGTH + self.given_up.len() * PART + CHECK;
+        let mut bytes = Zeroizing::new(Vec::with_capacity(length));
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&self.log.0);
         bytes.extend_from_slice(&self.terms.current.0);
@@ -54,6 +78,7 @@ impl SealState {
         bytes.extend_from_slice(&self.subjects.to_le_bytes());
         bytes.extend_from_slice(&self.followed.to_le_bytes());
         bytes.extend_from_slice(&self.holds.to_le_bytes());
+        self.given_up.iter().for_each(|PartId(id)| bytes.extend_from_slice(id));
         let check = sha256(&[&bytes]);
         bytes.extend_from_slice(&check.0);
         files::replace(keys, files::SEAL_STATE, &bytes)
@@ -94,8 +119,14 @@ impl SealState {
                            seal key";
             return Err(Error::new(ErrorKind::Refused, message));
         }
-        let (content, check) = bytes.split_at_checked(LENGTH).ok_or_else(damaged)?;
+        let end = bytes.len().checked_sub(CHECK).filter(|end| *end >= LENGTH).ok_or_else(damaged)?;
+        let (content, check) = bytes.split_at(end);
         if sha256(&[content]).0 != *check || &content[..8] != MAGIC {
+            return Err(damaged());
+        }
+        let (content, parts) = content.split_at(LENGTH);
+        let (parts, []) = parts.as_chunks::<PART>() else { return Err(damaged()) };
+        if parts.len() > MOST_PARTS || !parts.is_sorted_by(|one, next| one < next) {
             return Err(damaged());
         }
         let field = |at: usize| -> [u8; 32] { content[at..at + 32].try_into().unwrap_or_default() };
@@ -108,6 +139,7 @@ impl SealState {
             subjects: number(192),
             followed: number(200),
             holds: number(208),
+            given_up: parts.iter().map(|id| PartId(*id)).collect(),
         };
         // What the vault has followed was signed, and so was what tells of holds.
         let frames = state.chain.next_frame();
@@ -118,49 +150,65 @@ impl SealState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulla_proof::tree;
-
-    fn encoded(followed: u64, holds: u64, magic: &[u8; 8]) -> Vec<u8> {
+    fn encoded((followed, holds): (u64, u64), given_up: &[u8], magic: &[u8; 8]) -> Vec<u8> {
         let (keys, chain) = (bulla_testkit::Memory::new(), SealChain::start([7; 32]));
         let terms = AllowedConfig::of(Hash([3; 32]));
-        let state = SealState {
-            log: LogId([1; 16]),
-            terms,
-            chain,
-            root: tree::empty_root(),
-            subjects: 5,
-            followed,
-            holds,
-        };
+        let state =
+            SealState { subjects: 5, followed, holds, ..SealState::first(LogId([1; 16]), terms, chain) };
         state.save(&keys).unwrap();
         let mut bytes = files::read(&keys, files::SEAL_STATE, MOST).unwrap();
         bytes[..8].copy_from_slice(magic);
-        let end = bytes.len() - 32;
-        let (content, check) = bytes.split_at_mut(end);
-        check.copy_from_slice(&sha256(&[content]).0);
+        bytes.truncate(LENGTH);
+        bytes.extend_from_slice(given_up);
+        let check = sha256(&[&bytes]);
+        bytes.extend_from_slice(&check.0);
         bytes
     }
 
     #[test]
     fn what_counts_frames_counts_no_more_than_there_are() {
-        assert_eq!(SealState::parse(&encoded(0, 0, MAGIC)).unwrap().subjects, 5);
+        assert_eq!(SealState::parse(&encoded((0, 0), &[], MAGIC)).unwrap().subjects, 5);
         for (followed, holds) in [(1, 0), (0, 1), (u64::MAX, 0), (0, u64::MAX)] {
-            let error = SealState::parse(&encoded(followed, holds, MAGIC)).map(drop).unwrap_err();
+            let error = SealState::parse(&encoded((followed, holds), &[], MAGIC)).map(drop).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         }
+    }
+
+    /// The ids of parts ascend, each once, and there are no more than can be written.
+    #[test]
+    fn parts_have_one_spelling_and_a_bound() {
+        let ids = |count: u16| {
+            (0..count).flat_map(|id| [[0; 14].as_slice(), &id.to_be_bytes()].concat()).collect::<Vec<u8>>()
+        };
+        for count in [0, 1, 2, 1024] {
+            let state = SealState::parse(&encoded((0, 0), &ids(count), MAGIC)).unwrap();
+            assert_eq!(state.given_up.len(), usize::from(count));
+            let keys = bulla_testkit::Memory::new();
+            state.save(&keys).unwrap();
+            assert_eq!(SealState::load(&keys).unwrap().given_up, state.given_up);
+        }
+        let twice = [ids(1), ids(1)].concat();
+        let descending = [&ids(2)[16..], &ids(1)].concat();
+        for wrong in [&twice, &descending, &ids(1025), &ids(2)[1..].to_vec()] {
+            let error = SealState::parse(&encoded((0, 0), wrong, MAGIC)).map(drop).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        }
+        let mut most = SealState::parse(&encoded((0, 0), &ids(1024), MAGIC)).unwrap();
+        most.given_up.insert(PartId([9; 16]));
+        assert_eq!(most.save(&bulla_testkit::Memory::new()).unwrap_err().kind(), ErrorKind::Refused);
     }
 
     #[test]
     fn one_of_an_earlier_version_is_refused_by_name() {
         for magic in EARLIER {
-            let error = SealState::parse(&encoded(0, 0, magic)).map(drop).unwrap_err();
+            let error = SealState::parse(&encoded((0, 0), &[], magic)).map(drop).unwrap_err();
             assert!(
                 error.kind() == ErrorKind::Refused && error.to_string().contains("earlier version"),
                 "{error}"
             );
         }
         assert_eq!(
-            SealState::parse(&encoded(0, 0, b"bullaSSx")).map(drop).unwrap_err().kind(),
+            SealState::parse(&encoded((0, 0), &[], b"bullaSSx")).map(drop).unwrap_err().kind(),
             ErrorKind::Unavailable
         );
     }

@@ -15,7 +15,7 @@ use crate::keys::seal_state::SealState;
 use crate::write::commit::Durable;
 use crate::write::kept_pin::KeptPin;
 use crate::write::tree_files::TreeFiles;
-use bulla_crypto::group::Subjects;
+use bulla_crypto::group::{PartId, Subjects};
 use bulla_crypto::seal_chain::SealChain;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
@@ -24,6 +24,7 @@ use bulla_proof::hash::Hash;
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Result, Store};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -68,6 +69,8 @@ pub(crate) struct Checkpointer {
     follows: bool,
     /// The number of frames that `subjects` was told of as signed, last.
     followed: u64,
+    /// The parts of the log that were given up before it was opened.
+    given_up: BTreeSet<PartId>,
     tree: TreeFiles,
     /// The seal chain after the last frame of the tree, which `[log]` may follow, and the number of frames up to the last event
     /// of a hold, where the tree has grown.
@@ -87,7 +90,7 @@ impl Checkpointer {
         config: Arc<LogConfig>,
         (signing, pin): (SigningKey, Option<KeptPin>),
         subjects: Option<Arc<dyn Subjects>>,
-        followed: u64,
+        (followed, given_up): (u64, BTreeSet<PartId>),
         edge: (TileBuilder, Vec<u8>),
     ) -> Self {
         let tree = TreeFiles::new(log.clone(), edge);
@@ -105,6 +108,7 @@ impl Checkpointer {
             subjects,
             follows: false,
             followed,
+            given_up,
             tree,
             ahead: None,
             published,
@@ -182,8 +186,8 @@ impl Checkpointer {
             self.followed = size;
         }
         // Behind that: the seal state says how many frames the vault has followed, which has to be so however this is cut short.
-        let (log, followed) = (self.config.id, self.followed);
-        SealState { log, terms, chain, root, subjects, followed, holds }.save(&*self.keys)?;
+        let (log, followed, given_up) = (self.config.id, self.followed, self.given_up.clone());
+        SealState { log, terms, chain, root, subjects, followed, holds, given_up }.save(&*self.keys)?;
         let note = signed_note(&self.config.origin, size, root, &self.signing)?;
         if let Some(pin) = &mut self.pin {
             pin.advance((&*self.log, self.config.own_keys()), head, &note)?;

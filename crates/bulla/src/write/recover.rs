@@ -19,6 +19,7 @@
 //! "All File Systems Are Not Created Equal", OSDI 2014).
 
 mod adopt;
+pub(crate) mod earlier;
 mod lost;
 mod survey;
 
@@ -38,6 +39,7 @@ use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree::{self, TreeHead};
 use bulla_store::{Error, ErrorKind, Paths, Result, Store};
 use lost::furthest_signed;
+use std::collections::BTreeSet;
 use std::io;
 use survey::Survey;
 pub(crate) use survey::survey;
@@ -61,6 +63,8 @@ pub(crate) struct Recovered {
     pub(crate) dropped: Vec<(u64, u64)>,
     /// The number of frames up to the last event of a hold, that one included; 0 where there is none.
     pub(crate) holds: u64,
+    /// The parts of the log that were given up, as the seal state and events behind it tell.
+    pub(crate) parts: BTreeSet<PartId>,
     pub(crate) report: Recovery,
 }
 
@@ -88,6 +92,7 @@ pub(crate) struct Found {
     set_aside: Vec<Event>,
     /// The frames that the vault had followed.
     pub(crate) followed: u64,
+
     pub(crate) report: Recovery,
 }
 
@@ -178,6 +183,7 @@ impl Found {
             erased,
             dropped,
             holds,
+            parts,
             scanned,
             unreachable,
             given_up: _,
@@ -212,6 +218,7 @@ impl Found {
             erased,
             dropped,
             holds,
+            parts,
             report,
         })
     }

@@ -4,7 +4,6 @@ use super::numbers::Numbers;
 use super::seal_state::GoneOnWith;
 use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
-use crate::format::event::Event;
 use crate::keys::files;
 use crate::keys::restoring::{GivenUp, Unknown};
 use crate::read::reader::Reader;
@@ -19,7 +18,7 @@ use crate::write::recover::{self, Beyond};
 use bulla_crypto::environment::Random;
 use bulla_crypto::group::{Followed, GroupKeys, PartId};
 use bulla_proof::checkpoint::Checkpoint;
-use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -158,45 +157,6 @@ impl Found {
         self.known.is_some()
     }
 
-    /// Takes a seal state that is replaced, and speaks of what the attempt `recorded` has given up already, for none that is there: it was put back.
-    /// Whether it is so.
-    ///
-    /// # Errors
-    /// `Refused` where an event alone tells that as many frames as it speaks of were given up before: it says nothing of this log then. Else where
-    /// the log cannot be read.
-    pub(super) fn take_put_back(
-        &mut self,
-        GoneOnWith { replaces, .. }: &GoneOnWith,
-        recorded: Option<GivenUp>,
-        keys: &dyn Store,
-    ) -> Result<bool> {
-        let Some(TreeHead { size, root }) = replaces.filter(|_| !self.is_cut) else { return Ok(false) };
-        let is_recorded =
-            |part: GivenUp| (part.known, part.root) == (size, Some(root)) && self.is_given_up(part);
-        if recorded.is_some_and(is_recorded) {
-            self.known = None;
-            return Ok(true);
-        }
-        let mut told = None;
-        each_event(&self.manifest, 0, |Commitment { frame, .. }, event| {
-            if matches!(event, Event::Truncated { known, .. } if known == size) {
-                told = Some(*frame);
-            }
-        })?;
-        match told {
-            None => Ok(false),
-            Some(frame) => Err(Error::new(
-                ErrorKind::Refused,
-                format!(
-                    "{} speaks of {}, as many as were known of the part of the log that was given up before frame {frame}: it is of that part, and \
-                     says nothing of this log. Bring the one that the log has been written with since, or move it away, as one that is lost",
-                    keys.describe(files::SEAL_STATE),
-                    counted(size, "frame")
-                ),
-            )),
-        }
-    }
-
     /// That nothing of the log is given up without that being said: that it does not end before what the vault followed, or the seal state speaks
     /// of.
     ///
@@ -274,14 +234,15 @@ impl Found {
     /// The part of the log that is given up; `untold` says that there may be one of which nothing tells. What is known of it stays as it was when an
     /// attempt began that was cut short, as `before` has it, whatever vault is there by now, and however much of the log. So does its id
     /// where the log tells of it, or the vault is marked with it, or it is that attempt that makes the vault: another vault gives up a part of
-    /// its own, or one that is put away would be known by the same id.
+    /// its own, or one that is put away would be known by the same id. Without a vault a part of which an attempt that is `recorded` knew less, and told
+    /// already, keeps its id, too: it is told once.
     ///
     /// # Errors
     /// Where the vault cannot be read, or there is no randomness.
     pub(super) fn given_up(
         &self,
         untold: bool,
-        before: Option<GivenUp>,
+        (before, recorded): (Option<GivenUp>, Option<GivenUp>),
         (vault, makes_vault, random): (Option<&Vault>, bool, &dyn Random),
     ) -> Result<Option<GivenUp>> {
         let (known, root, left) = match (before, self.known) {
@@ -291,11 +252,15 @@ impl Found {
             (None, None) => return Ok(None),
         };
         let marked = vault.map(Vault::given_up).transpose()?;
-        let is_of_this = |id: &PartId| {
-            marked.as_ref().map_or(makes_vault, |marked| marked.contains(id)) || self.parts().contains(id)
+        let is_told = |id: PartId| self.parts().contains(&id);
+        let is_of_this = |part: &GivenUp| match (&marked, before) {
+            (Some(marked), Some(_)) => marked.contains(&part.id) || is_told(part.id),
+            (None, Some(_)) => makes_vault || is_told(part.id),
+            (Some(_), None) => false,
+            (None, None) => !makes_vault && is_told(part.id) && !self.is_given_up(*part),
         };
-        let id = match before.map(|part| part.id).filter(is_of_this) {
-            Some(id) => id,
+        let id = match recorded.filter(is_of_this) {
+            Some(part) => part.id,
             None => {
                 let mut id = [0; 16];
                 random.fill(&mut id)?;

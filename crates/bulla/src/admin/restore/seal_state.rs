@@ -1,12 +1,13 @@
 //! Which seal state a log is gone on with: the one that is there, or, where somebody has the seal key, one made anew.
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
+use crate::keys::restoring::GivenUp;
 use crate::keys::seal_state::SealState;
 use crate::scan::paths::{Histories, compare};
 use crate::scan::snapshot::Snapshot;
-use crate::write::recover;
+use crate::write::recover::{self, earlier::UnknownPart};
 use bulla_crypto::seal_chain::parse_seal_key;
-use bulla_proof::tree::{self, TreeHead};
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ pub(super) struct GoneOnWith {
     pub(super) state: SealState,
     /// Whether it is made anew from the seal key.
     pub(super) is_made: bool,
-    /// The tree of which the one speaks that it replaces: the log has not all of that any more.
+    /// The tree of which the one speaks that it replaces: the log has not all of that any more. None where that is one from before a part was given up
+    /// of which the log tells by now, which is taken for none.
     pub(super) replaces: Option<TreeHead>,
 }
 
@@ -25,15 +27,18 @@ impl GoneOnWith {
         self.replaces.map_or(self.state.head().size, |replaces| replaces.size)
     }
 
-    /// Chooses one. That which is there is replaced only where the log's newest part `is_given_up`, and it speaks of that part.
+    /// Chooses one. That which is there is replaced where it speaks of what the attempt `recorded` gives up, or has given up, or, with `older_log`, of more
+    /// than there is.
     ///
     /// # Errors
     /// `NoKey` where it is missing and there is no `seal_key`; `Tampered` where it speaks of more than the log has, and there is none either;
-    /// `Refused` where it is another log's; as [`parse_seal_key`]; else where the log or the key directory cannot be read.
+    /// `Refused` where it is another log's, or from before a part of the log was given up; as [`parse_seal_key`]; else where the log or the key
+    /// directory cannot be read.
     pub(super) fn choose(
         (log, keys): (&Arc<dyn Store>, &dyn Store),
         config: &LogConfig,
-        (seal_key, is_given_up): (Option<&str>, bool),
+        (seal_key, older_log): (Option<&str>, bool),
+        recorded: Option<GivenUp>,
     ) -> Result<Self> {
         let first = seal_key.map(|text| first(text, config)).transpose()?;
         let (kept, first) = match (recover::read_state(keys, config), first) {
@@ -42,23 +47,38 @@ impl GoneOnWith {
             }
             (kept, first) => (kept?, first),
         };
-        if is_given_up && let Some(shorter) = shorter(log, config, &kept)? {
-            let Some(first) = first else {
-                let message = format!(
-                    "{shorter}. Where the rest is lost for good, name the seal key, too (`--seal-key`): the seal state is made anew from it"
-                );
-                return Err(Error::tampered(message));
-            };
-            let checkpoint = Snapshot::of(log.clone())?.checkpoint;
-            if recover::beyond(&**log, config, &first, &checkpoint)?.next >= kept.head().size {
-                return Err(shorter);
+        let checkpoint = Snapshot::of(log.clone())?.checkpoint;
+        let why = match recover::beyond(&**log, config, &kept, &checkpoint) {
+            Err(error) if error.kind() == ErrorKind::Tampered => error,
+            found => {
+                found?;
+                return Ok(GoneOnWith { state: kept, is_made: false, replaces: None });
             }
-            let replaces = Some(kept.head());
-            // Numbers that were given in what is given up are given to nobody else.
-            let state = SealState { subjects: kept.subjects, ..first };
-            return Ok(GoneOnWith { state, is_made: true, replaces });
+        };
+        let head = kept.head();
+        let attempt = recorded.filter(|part| part.left < head.size && !kept.given_up.contains(&part.id));
+        let unknown = UnknownPart::find(log, &kept)?;
+        let is_of_attempt = |part: &UnknownPart| attempt.is_some_and(|attempt| attempt.id == part.id);
+        if let Some(part) = unknown.as_ref().filter(|part| !is_of_attempt(part)) {
+            return Err(part.refuse(keys, &kept));
         }
-        Ok(GoneOnWith { state: kept, is_made: false, replaces: None })
+        let signed = TreeHead { size: checkpoint.size, root: checkpoint.root };
+        let is_longer = head.size > signed.size && compare(&**log, head, signed) != Histories::Two;
+        if attempt.is_none() && !(is_longer && (older_log || recorded.is_some())) {
+            return Err(why);
+        }
+        let Some(first) = first else {
+            let message = format!(
+                "{why}. Where the rest is lost for good, name the seal key, too (`--seal-key`): the seal state is made anew from it"
+            );
+            return Err(Error::tampered(message));
+        };
+        if attempt.is_none() && recover::beyond(&**log, config, &first, &checkpoint)?.next >= head.size {
+            return Err(why);
+        }
+        // Numbers that were given in what is given up are given to nobody else, and what was given up before stays so.
+        let state = SealState { subjects: kept.subjects, given_up: kept.given_up, ..first };
+        Ok(GoneOnWith { state, is_made: true, replaces: unknown.is_none().then_some(head) })
     }
 }
 
@@ -70,19 +90,5 @@ fn first(seal_key: &str, config: &LogConfig) -> Result<SealState> {
     })?;
     // The first epoch says which `[log]` that was.
     let terms = AllowedConfig::of(config.digest);
-    let (root, log) = (tree::empty_root(), config.id);
-    Ok(SealState { log, terms, chain, root, subjects: 0, followed: 0, holds: 0 })
-}
-
-/// Why a log is not gone on with under a seal state that speaks of more than it has, of the same history; `None` where it may be.
-fn shorter(log: &Arc<dyn Store>, config: &LogConfig, kept: &SealState) -> Result<Option<Error>> {
-    let checkpoint = Snapshot::of(log.clone())?.checkpoint;
-    let signed = TreeHead { size: checkpoint.size, root: checkpoint.root };
-    if kept.head().size <= signed.size || compare(&**log, kept.head(), signed) == Histories::Two {
-        return Ok(None);
-    }
-    match recover::beyond(&**log, config, kept, &checkpoint) {
-        Err(error) if error.kind() == ErrorKind::Tampered => Ok(Some(error)),
-        found => found.map(|_| None),
-    }
+    Ok(SealState::first(config.id, terms, chain))
 }

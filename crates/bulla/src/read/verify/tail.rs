@@ -64,15 +64,7 @@ fn objection(scan: &Scan<'_>, log: &Snapshot, state: Option<SealState>) -> Resul
     let Snapshot { store, config, checkpoint, .. } = log;
     let here = || {
         let (chain, terms) = (scan.chain()?, scan.terms());
-        Some(SealState {
-            log: config.id,
-            terms,
-            chain,
-            root: checkpoint.root,
-            subjects: 0,
-            followed: 0,
-            holds: 0,
-        })
+        Some(SealState { root: checkpoint.root, ..SealState::first(config.id, terms, chain) })
     };
     let Some((state, tree)) = state.or_else(here).zip(scan.frontier()) else { return Ok(None) };
     let segments = segment::list(&**store)?.0;

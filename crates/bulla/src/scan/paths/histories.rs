@@ -45,7 +45,7 @@ pub(crate) fn another_history(place: &str, state: &str, frames: u64) -> String {
     let frames = counted(frames, "frame");
     format!(
         "{place} holds another history of the log than {state} goes with: not all of its first {frames} are those that this was written for. It is one \
-         that was given up (`bulla restore --older-log`), or was put in the place of the log"
+         that was given up (`bulla restore --older-log`), or was put in the place of the log; or {state} is from before a part was given up"
     )
 }
 

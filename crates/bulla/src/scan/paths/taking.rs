@@ -1,6 +1,5 @@
 //! Which path takes what is written: another one where one fails, and what of that the key directory notes.
 
-use super::histories::refuse_to_write;
 use super::looking::require_directories;
 use super::places::Place;
 use super::spreading::Lacking;
@@ -513,9 +512,6 @@ impl Paths for LogPaths {
         self.require_told_apart()?;
         self.require_settings()?;
         self.require_there()?;
-        if let Some(why) = self.tell_another_history() {
-            return Err(refuse_to_write(&why));
-        }
         if let Some((place, why)) = self.unlike().into_iter().next() {
             return Err(match why {
                 Unlike::Unclear(_) => Error::unavailable(format!("{place}, a path of the log: {why}")),

@@ -12,6 +12,7 @@
 use super::Engine;
 use crate::format::files;
 use crate::keys;
+use crate::scan::paths::refuse_to_write;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{Lock, Paths, Store};
 use std::fmt;
@@ -35,8 +36,24 @@ impl Directories {
     /// Takes the locks of both directories.
     ///
     /// # Errors
-    /// `Locked` where another writer holds one, `Refused` to root where one is somebody else's.
+    /// `Locked` where another writer holds one, `Refused` to root where one is somebody else's; `Tampered` where they are of two histories of the log.
     pub(crate) fn lock(log: &dyn Store, key_directory: &dyn Store) -> Result<Arc<Self>> {
+        let locked = Self::lock_of_any_history(log, key_directory);
+        if locked.as_ref().is_err_and(|error| error.kind() != ErrorKind::Tampered) {
+            return locked;
+        }
+        // It says more than that a path contradicts the others.
+        match log.paths().and_then(Paths::another_history) {
+            Some(why) => Err(refuse_to_write(&why)),
+            None => locked,
+        }
+    }
+
+    /// The same for whoever looks which history the log is of.
+    ///
+    /// # Errors
+    /// As [`Directories::lock`].
+    pub(crate) fn lock_of_any_history(log: &dyn Store, key_directory: &dyn Store) -> Result<Arc<Self>> {
         // Of both, before a lock is made in either.
         bulla_store::require_own(log)?;
         bulla_store::require_own(key_directory)?;

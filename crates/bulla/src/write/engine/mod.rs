@@ -225,7 +225,7 @@ impl Engine {
             config.clone(),
             (signing, pin),
             subjects,
-            followed,
+            (followed, recovered.parts),
             tree,
         );
         let progress = Progress::new(checkpointer.published(), checkpointer.terms());

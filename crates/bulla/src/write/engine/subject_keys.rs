@@ -153,7 +153,8 @@ fn find(
     (subject_keys, vaults): (Option<&SubjectKeys>, Vaults),
     pin: Option<&PinAtHand>,
 ) -> Result<(Found, Line)> {
-    let mut found = recover::find(&**log, keys, config)?;
+    let found = recover::find(&**log, keys, config);
+    let mut found = found.map_err(|error| recover::earlier::explain(error, log, keys))?;
     let (edge, next) = found.edge();
     found.report.cose_damaged = pins::compare(pin, (&**log, config), found.signed(), (&edge, next))?;
     if let Some(subject_keys) = subject_keys.filter(|_| vaults == Vaults::Newest) {

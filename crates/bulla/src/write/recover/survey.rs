@@ -19,6 +19,7 @@ use bulla_proof::hash::Hash;
 use bulla_proof::tree::{self, TreeHead};
 use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_text::spelling::counted;
+use std::collections::BTreeSet;
 
 /// A segment as the scan found it.
 pub(super) struct Scanned {
@@ -43,6 +44,8 @@ pub(crate) struct Survey {
     pub(super) given_up: Vec<(u64, PartId)>,
     pub(super) dropped: Vec<(u64, u64)>,
     pub(super) holds: u64,
+    /// The parts that were given up, as the seal state and events behind it tell.
+    pub(super) parts: BTreeSet<PartId>,
     pub(super) scanned: Vec<Scanned>,
     /// Segments that nothing leads to any more: frames before theirs were lost with a path, and nobody had signed those.
     pub(super) unreachable: Vec<SegmentName>,
@@ -69,6 +72,7 @@ struct Scan<'a> {
     given_up: Vec<(u64, PartId)>,
     dropped: Vec<(u64, u64)>,
     holds: u64,
+    parts: BTreeSet<PartId>,
 }
 
 /// Looks at what lies beyond a checkpoint, with what the writing host knows of the log: which frames count, and that nothing
@@ -108,13 +112,25 @@ pub(crate) fn survey(
         given_up: Vec::new(),
         dropped: Vec::new(),
         holds: state.holds,
+        parts: state.given_up.clone(),
     };
     let scanned = scan.run(segments)?;
     scan.check_anchors()?;
     scan.refuse_later_groups(scanned.last())?;
     scan.check_config()?;
     let Scan {
-        next, next_entry, chain, terms, explained, erased, given_up, dropped, holds, unreachable, ..
+        next,
+        next_entry,
+        chain,
+        terms,
+        explained,
+        erased,
+        given_up,
+        dropped,
+        holds,
+        parts,
+        unreachable,
+        ..
     } = scan;
     Ok(Survey {
         next,
@@ -126,6 +142,7 @@ pub(crate) fn survey(
         given_up,
         dropped,
         holds,
+        parts,
         scanned,
         unreachable,
     })
@@ -318,7 +335,7 @@ impl Scan<'_> {
         Ok(true)
     }
 
-    /// Takes in what an event says: of `[log]` and of holds one that is `sealed`, of which the seal state does not speak yet.
+    /// Takes in what an event says: of `[log]`, of holds and of parts that were given up one that is `sealed`, of which the seal state does not speak yet.
     fn take_event(&mut self, frame: u64, sealed: bool, event: &Event) {
         self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
         if sealed {
@@ -326,6 +343,7 @@ impl Scan<'_> {
             if event.is_of_hold() {
                 self.holds = frame + 1;
             }
+            self.parts.extend(event.gives_up());
         }
         if frame >= self.checkpoint.size {
             self.erased.extend(event.erases());

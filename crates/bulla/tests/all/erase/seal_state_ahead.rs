@@ -186,7 +186,7 @@ fn what_is_given_up_is_not_given_up_once_more() {
             let before = counts(&world);
             let error = give_up(&world).run().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-            assert!(error.to_string().contains("of that part"), "{error}");
+            assert!(error.to_string().contains("it is from before that"), "{error}");
             assert!(counts(&world) == before);
             // As one that is lost.
             std::fs::remove_file(world.keys().join("seal.state")).unwrap();

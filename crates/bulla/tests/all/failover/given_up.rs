@@ -27,15 +27,18 @@ fn lose_end_and_seal_state(world: &World) {
     assert!(world.machine.remove_file(STATE));
 }
 
-/// Loses four entries with a path.
-fn lose_end(world: &World) {
+/// Loses four entries with a path. Gives the seal state from before the last of them.
+fn lose_end(world: &World) -> Vec<u8> {
     let log = world.open_stepped().unwrap();
     world.machine.fail_below("audit", Fault::NoSpace);
-    world.append_stepped(&log, 4..8);
+    world.append_stepped(&log, 4..7);
+    let earlier = world.machine.read(STATE).unwrap();
+    world.append_stepped(&log, 7..8);
     log.close().unwrap();
     world.machine.heal();
     world.destroy("backup");
     world.configure(&[]).unwrap();
+    earlier
 }
 
 #[test]
@@ -113,46 +116,60 @@ fn the_seal_state_tells_how_far_a_lost_path_went() {
         let log = made.open_stepped().unwrap();
         made.append_stepped(&log, 0..4);
         log.close().unwrap();
-        lose_end(&made);
+        let earlier = lose_end(&made);
         let error = made.take_up().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Tampered, "{error}");
         let known = made.killed().give_up().unwrap().outlook;
         assert!(known.makes_seal_state && !known.vault_behind && known.lost_frames > 0, "{known:?}");
         assert!(known.known.frames > known.log.frames, "{known:?}");
-        for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+        for operation in (0..).step_by(if in_full() { 1 } else { 7 }) {
             let world = made.killed();
             world.machine.stop_at(world.machine.operations() + operation);
             let done = world.give_up();
             let what = format!("{erasure}, {operation}: {done:?}");
             let spoken_of = made.machine.read(STATE).unwrap();
-            for (put_back, world) in
-                [(false, world.killed()), (true, world.killed()), (false, world.after_power_cut(operation))]
-            {
+            let again = (0..).step_by(if in_full() { 5 } else { 60 });
+            for (put_back, world) in [
+                (None, world.killed()),
+                (Some(&spoken_of), world.killed()),
+                (Some(&earlier), world.killed()),
+                (None, world.after_power_cut(operation)),
+            ] {
                 // It was kept as evidence, and says no more than was known already.
                 let begun = world.machine.read("audit.keys/restoring").is_some();
+                let put_back = put_back.filter(|_| begun);
                 // As that was begun.
-                let again = || if begun { world.go_on_giving_up() } else { world.give_up() };
-                let own = world.machine.read(STATE).unwrap();
-                if put_back && begun {
-                    world.machine.overwrite(STATE, &spoken_of);
+                let go_on = |world: &World| if begun { world.go_on_giving_up() } else { world.give_up() };
+                let mut world = world;
+                // Each time that it is put back the attempt is cut short once more.
+                let put_back_and_stopped =
+                    put_back.into_iter().flat_map(|state| again.clone().map(move |stops| (state, stops)));
+                let mut is_done = false;
+                for (state, stops) in put_back_and_stopped {
+                    world.machine.overwrite(STATE, state);
+                    world.machine.stop_at(world.machine.operations() + stops);
+                    is_done = go_on(&world).is_ok();
+                    world = world.killed();
+                    if is_done {
+                        break;
+                    }
                 }
-                let done = again().or_else(|error| {
-                    // Where the log has as many frames by now, they are others.
-                    let said = ["another history of the log", "not the log that its seal state describes"];
-                    assert!(said.iter().any(|said| error.to_string().contains(said)), "{what}: {error}");
-                    assert!(put_back, "{what}: {error}");
-                    world.machine.overwrite(STATE, &own);
-                    again()
-                });
-                done.unwrap_or_else(|error| panic!("{what}, {put_back}: {error}"));
-                assert_eq!(world.truncated(), [known.known.frames], "{what}, {put_back}");
+                if !is_done {
+                    go_on(&world).unwrap_or_else(|error| panic!("{what}, {put_back:?}: {error}"));
+                }
+                assert_eq!(world.truncated(), [known.known.frames], "{what}, {put_back:?}");
                 let own = world.machine.read(STATE).unwrap();
-                world.machine.overwrite(STATE, &spoken_of);
-                let error = world.give_up().unwrap_err().to_string();
-                let said = ["that was given up before frame", "holds another history of the log than"];
-                assert!(said.iter().any(|said| error.contains(said)), "{what}: {error}");
+                for state in [&spoken_of, &earlier] {
+                    world.machine.overwrite(STATE, state);
+                    let files = world.files_below("audit");
+                    let error = world.give_up().unwrap_err().to_string();
+                    assert!(error.contains("it is from before that"), "{what}: {error}");
+                    let error = world.try_open().unwrap_err().to_string();
+                    let said = ["it is from before that", "is from before a part was given up"];
+                    assert!(said.iter().any(|said| error.contains(said)), "{what}: {error}");
+                    assert!(world.files_below("audit") == files, "{what}");
+                }
                 world.machine.overwrite(STATE, &own);
-                assert_eq!(world.truncated(), [known.known.frames], "{what}");
                 if erasure {
                     world.read_with_keys().unwrap_or_else(|error| panic!("{what}: {error}"));
                 }
@@ -185,10 +202,25 @@ fn a_seal_state_that_is_put_back_has_nothing_more_given_up_than_was_said() {
     for operation in 0.. {
         let world = made.killed();
         world.machine.stop_at(world.machine.operations() + operation);
-        world.give_up().unwrap_err();
+        let done = world.give_up();
         let world = world.killed();
         if world.files_below("audit") != left {
-            break;
+            // What is told of it is told.
+            let own = world.machine.read(STATE).unwrap();
+            world.machine.overwrite(STATE, &spoken_of);
+            match world.machine.read("audit.keys/restoring") {
+                None => {
+                    assert_eq!(world.give_up().unwrap_err().kind(), ErrorKind::Refused, "{operation}");
+                    world.machine.overwrite(STATE, &own);
+                }
+                Some(_) => drop(world.give_up().unwrap_or_else(|error| panic!("{operation}: {error}"))),
+            }
+            let told = world.truncated();
+            assert!(told == [known] || told == [0], "{operation}: {told:?}");
+            if done.is_ok() {
+                break;
+            }
+            continue;
         }
         if world.machine.read("audit.keys/restoring").is_none() {
             continue;
@@ -206,6 +238,87 @@ fn a_seal_state_that_is_put_back_has_nothing_more_given_up_than_was_said() {
         assert_eq!(world.truncated(), [known], "{operation}");
     }
     assert!(begun > 1, "{begun}");
+}
+
+/// It has as many frames as the first one had, and is known by its own seal state all the same; that of the first one says nothing of it.
+#[test]
+fn another_part_that_is_lost_is_told_of_by_the_seal_state_since() {
+    for erasure in [false, true] {
+        let mut made = World::with_erasure(&["/backup"], erasure);
+        let log = made.open_stepped().unwrap();
+        made.append_stepped(&log, 0..4);
+        log.close().unwrap();
+        lose_end(&made);
+        let first = made.machine.read(STATE).unwrap();
+        let known = made.give_up().unwrap().outlook.known.frames;
+        let (left, vault) = (made.files_below("audit"), erasure.then(|| made.vault_copy()));
+        let log = made.open_stepped().unwrap();
+        let frames = |world: &World| bulla::info_of(world.log()).unwrap().tree_size;
+        // Closing adds the last one.
+        for number in (20..).take_while(|_| frames(&made) + 1 < known) {
+            made.append_stepped(&log, number..number + 1);
+        }
+        drop(log);
+        let second = made.machine.read(STATE).unwrap();
+        made = made.killed();
+        made.destroy("audit");
+        made.put_back("audit", &left);
+
+        made.machine.overwrite(STATE, &first);
+        let error = made.give_up().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("it is from before that"), "{error}");
+        made.machine.overwrite(STATE, &second);
+        if let Some(older) = vault {
+            let newest = made.vault_copy();
+            made.put_vault_back(older);
+            assert_eq!(made.give_up().unwrap_err().kind(), ErrorKind::Refused);
+            made.put_vault_back(newest);
+        }
+        assert!(made.files_below("audit") == left);
+        made.give_up().unwrap();
+        assert_eq!(made.truncated(), [known, known], "{erasure}");
+        if erasure {
+            made.read_with_keys().unwrap();
+        }
+    }
+}
+
+/// It tells of none of them what is not so, whether it is from before what was given up or from before all that was lost.
+#[test]
+fn a_seal_state_of_any_age_since_then_or_from_before_what_was_lost_is_gone_on_with() {
+    for erasure in [false, true] {
+        let made = World::with_erasure(&["/backup"], erasure);
+        let log = made.open_stepped().unwrap();
+        made.append_stepped(&log, 0..2);
+        let before = made.machine.read(STATE).unwrap();
+        made.append_stepped(&log, 2..4);
+        log.close().unwrap();
+        lose_end(&made);
+        let known = made.give_up().unwrap().outlook.known.frames;
+        let since = made.machine.read(STATE).unwrap();
+        for round in 0..2 {
+            let log = made.open();
+            made.append(&log, 20 + round..21 + round);
+            log.close().unwrap();
+        }
+        for state in [before, since] {
+            let world = made.killed();
+            world.machine.overwrite(STATE, &state);
+            world.give_up().unwrap();
+            assert_eq!(world.truncated(), [known], "{erasure}");
+            let left = world.files_below("audit");
+            let log = world.open();
+            world.append(&log, 30..31);
+            log.close().unwrap();
+            // The one that was written since knows of the part, whatever the one before knew.
+            world.destroy("audit");
+            world.put_back("audit", &left);
+            world.give_up().unwrap();
+            assert_eq!(world.truncated().len(), 2, "{erasure}");
+            assert!(world.verify().ok, "{erasure}");
+        }
+    }
 }
 
 /// Nothing told how much was lost when that was begun: with an older vault, with one that has nobody's keys, and of a log without a vault.

@@ -1,0 +1,65 @@
+//! A seal state from before a part of its log was given up: it is told from one that speaks of frames which are missing by the ids of these parts, as
+//! a vault is ([`given_up`]).
+
+use crate::keys::files;
+use crate::keys::seal_state::SealState;
+use crate::scan::given_up;
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
+use bulla_crypto::group::PartId;
+use bulla_proof::tree::TreeHead;
+use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_text::spelling::counted;
+use std::sync::Arc;
+
+/// A part of the log that was given up, and that a seal state which does not go with the log knows nothing of.
+pub(crate) struct UnknownPart {
+    /// The frame of the event that tells of it.
+    frame: u64,
+    pub(crate) id: PartId,
+}
+
+impl UnknownPart {
+    /// Looks for the first one that the signed frames tell of. A seal state that ends before it is only an older one, unless its frames are not the
+    /// log's.
+    ///
+    /// # Errors
+    /// Where the log cannot be read.
+    pub(crate) fn find(log: &Arc<dyn Store>, state: &SealState) -> Result<Option<Self>> {
+        let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
+        let mut unknown = given_up::told(&manifest, 0)?;
+        unknown.retain(|(_, id)| !state.given_up.contains(id));
+        let TreeHead { size, root } = state.head();
+        let Some((frame, id)) = unknown.into_iter().next() else { return Ok(None) };
+        let is_other = frame < size || manifest.root_at(size)? != root;
+        Ok(is_other.then_some(UnknownPart { frame, id }))
+    }
+
+    /// Why the log is not gone on with under that seal state. One that speaks of the event's frame, and not of the part, is of what was given up; of one
+    /// that ends before it the log may also have been changed.
+    pub(crate) fn refuse(&self, keys: &dyn Store, state: &SealState) -> Error {
+        let UnknownPart { frame, .. } = self;
+        let size = state.head().size;
+        let message = format!(
+            "{} speaks of {} of another history of the log, which tells of a part that was given up before frame {frame} (`bulla restore --older-log`): \
+             it is from before that, and says nothing of this log. Bring one that the log has been written with since, however old; \
+             docs/operating.md, \"`seal.state` is lost\", says what to do where there is none",
+            keys.describe(files::SEAL_STATE),
+            counted(size, "frame")
+        );
+        match *frame < size {
+            true => Error::new(ErrorKind::Refused, message),
+            false => Error::tampered(format!("{message}; run `bulla verify`")),
+        }
+    }
+}
+
+/// Why opening a log for writing was refused: where the seal state is from before a part was given up, that is why.
+pub(crate) fn explain(error: Error, log: &Arc<dyn Store>, keys: &dyn Store) -> Error {
+    if error.kind() != ErrorKind::Tampered {
+        return error;
+    }
+    let refused = SealState::load(keys)
+        .and_then(|state| Ok(UnknownPart::find(log, &state)?.map(|part| part.refuse(keys, &state))));
+    refused.ok().flatten().unwrap_or(error)
+}
