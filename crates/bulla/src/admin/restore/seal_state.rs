@@ -76,8 +76,8 @@ impl GoneOnWith {
         if attempt.is_none() && recover::beyond(&**log, config, &first, &checkpoint)?.next >= head.size {
             return Err(why);
         }
-        // Numbers that were given in what is given up are given to nobody else, and what was given up before stays so.
-        let state = SealState { subjects: kept.subjects, given_up: kept.given_up, ..first };
+        // Numbers that were given in what is given up are given to nobody else.
+        let state = SealState { subjects: kept.subjects, ..first };
         Ok(GoneOnWith { state, is_made: true, replaces: unknown.is_none().then_some(head) })
     }
 }

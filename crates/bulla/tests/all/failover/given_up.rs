@@ -128,7 +128,7 @@ fn the_seal_state_tells_how_far_a_lost_path_went() {
             let done = world.give_up();
             let what = format!("{erasure}, {operation}: {done:?}");
             let spoken_of = made.machine.read(STATE).unwrap();
-            let again = (0..).step_by(if in_full() { 5 } else { 60 });
+            let again = (0..1000).step_by(if in_full() { 5 } else { 60 });
             for (put_back, world) in [
                 (None, world.killed()),
                 (Some(&spoken_of), world.killed()),
@@ -319,6 +319,30 @@ fn a_seal_state_of_any_age_since_then_or_from_before_what_was_lost_is_gone_on_wi
             assert!(world.verify().ok, "{erasure}");
         }
     }
+}
+
+/// The vault alone tells of what is lost, and the seal state that is there goes with what is left: it is gone on with, and knows of the part.
+#[test]
+fn a_seal_state_that_goes_with_what_is_left_knows_of_what_is_given_up() {
+    let made = World::with_erasure(&["/backup"], true);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..2);
+    let before = made.machine.read(STATE).unwrap();
+    made.append_stepped(&log, 2..4);
+    log.close().unwrap();
+    lose_end(&made);
+    made.machine.overwrite(STATE, &before);
+    let restored = made.give_up().unwrap();
+    assert!(!restored.outlook.makes_seal_state && restored.outlook.lost_frames > 0, "{restored:?}");
+    let left = made.files_below("audit");
+    let log = made.open();
+    made.append(&log, 20..22);
+    log.close().unwrap();
+    made.destroy("audit");
+    made.put_back("audit", &left);
+    made.give_up().unwrap();
+    assert_eq!(made.truncated().len(), 2);
+    made.read_with_keys().unwrap();
 }
 
 /// Nothing told how much was lost when that was begun: with an older vault, with one that has nobody's keys, and of a log without a vault.
