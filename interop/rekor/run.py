@@ -59,7 +59,7 @@ def check(bulla, folder, url, key):
     run(bulla, "init", log, "--origin", "example.com/audit")
     append = lambda: run(bulla, "append", log, input='{"operation":"read","location":"x"}\n')
     anchor = lambda name, code=0: run(bulla, "anchor", log, "--rekor", url, "--rekor-key", key, "-o", folder / name, code=code)
-    check = lambda name, code=0: run(bulla, "anchor", log, "--check", folder / name, "--rekor-key", key, code=code)
+    check = lambda name, code=0, log=log: run(bulla, "anchor", log, "--check", folder / name, "--rekor-key", key, code=code)
     append()
     anchor("first")
     assert "answered 409" in anchor("again", 5).stderr
@@ -68,11 +68,13 @@ def check(bulla, folder, url, key):
     anchor("second")
     check("first")
     check("second")
-    # A log that was put back does not begin with what was anchored since.
+    # A log that was put back does not begin with what was anchored since, as whoever has no more than the log is told.
+    check("first", log=folder / "older")
+    assert "the log was cut" in check("second", 1, folder / "older").stderr
+    # The writing host knows without an anchor that it is older.
     log.rename(folder / "newer")
     (folder / "older").rename(log)
-    check("first")
-    assert "the log was cut" in check("second", 1).stderr
+    assert "is an older copy of the log" in check("first", 4).stderr
     other = verifier_key(base64.b64decode("6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw="))
     refused = run(bulla, "anchor", log, "--check", folder / "first", "--rekor-key", other, code=1)
     assert "has not signed" in refused.stderr
@@ -99,7 +101,7 @@ def main():
         finally:
             server.terminate()
             server.wait()
-    print("rekor: checkpoints are anchored, and checked offline")
+    print("swept: a Rekor v2: two checkpoints are anchored and checked offline, the same one is refused (409); a log that was put back, and another Rekor's key, are refused")
 
 
 if __name__ == "__main__":
