@@ -281,7 +281,7 @@ impl Restore {
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &gone_on_with)?;
-        // Since then the log did not open: nothing else can have been lost of which nothing tells.
+        // Until that is done the log does not open: nothing else can have been lost of which nothing tells.
         let is_told = recorded.is_some_and(|part| found.is_given_up(part));
         // What an attempt came to an end with is no part that is being given up, even where its record is still there, or there again.
         let given_up_before = recorded.filter(|part| {

@@ -92,7 +92,6 @@ pub(crate) struct Found {
     set_aside: Vec<Event>,
     /// The frames that the vault had followed.
     pub(crate) followed: u64,
-
     pub(crate) report: Recovery,
 }
 

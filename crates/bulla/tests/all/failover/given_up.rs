@@ -41,6 +41,17 @@ fn lose_end(world: &World) -> Vec<u8> {
     earlier
 }
 
+/// Goes on with a log, loses what that added, and gives it up by the seal state that was written meanwhile.
+fn give_up_another(world: &World) {
+    let left = world.files_below("audit");
+    let log = world.open();
+    world.append(&log, 30..31);
+    log.close().unwrap();
+    world.destroy("audit");
+    world.put_back("audit", &left);
+    world.give_up().unwrap();
+}
+
 #[test]
 fn nothing_is_read_under_a_vault_that_may_not_have_followed_what_is_given_up() {
     let (mut world, older) = without_seal_state();
@@ -307,14 +318,8 @@ fn a_seal_state_of_any_age_since_then_or_from_before_what_was_lost_is_gone_on_wi
             world.machine.overwrite(STATE, &state);
             world.give_up().unwrap();
             assert_eq!(world.truncated(), [known], "{erasure}");
-            let left = world.files_below("audit");
-            let log = world.open();
-            world.append(&log, 30..31);
-            log.close().unwrap();
             // The one that was written since knows of the part, whatever the one before knew.
-            world.destroy("audit");
-            world.put_back("audit", &left);
-            world.give_up().unwrap();
+            give_up_another(&world);
             assert_eq!(world.truncated().len(), 2, "{erasure}");
             assert!(world.verify().ok, "{erasure}");
         }
@@ -334,13 +339,7 @@ fn a_seal_state_that_goes_with_what_is_left_knows_of_what_is_given_up() {
     made.machine.overwrite(STATE, &before);
     let restored = made.give_up().unwrap();
     assert!(!restored.outlook.makes_seal_state && restored.outlook.lost_frames > 0, "{restored:?}");
-    let left = made.files_below("audit");
-    let log = made.open();
-    made.append(&log, 20..22);
-    log.close().unwrap();
-    made.destroy("audit");
-    made.put_back("audit", &left);
-    made.give_up().unwrap();
+    give_up_another(&made);
     assert_eq!(made.truncated().len(), 2);
     made.read_with_keys().unwrap();
 }
