@@ -277,6 +277,9 @@ impl Restore {
         let new_vault = self.makes_vault((&config, &**keys), before, &vault)?;
         // An attempt to make one that was cut short may have left one that opens.
         let vault = if new_vault { vault.unwrap_or_default() } else { vault? };
+        if let Some(vault) = &vault {
+            gone_on_with.require_as_new_as(vault, &**keys, recorded)?;
+        }
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
@@ -302,7 +305,8 @@ impl Restore {
             Some(part) if !is_untold && (in_place.is_some() || !config.erasure) => {
                 let speaks_of_more = !gone_on_with.is_made && gone_on_with.known_frames() > part.left;
                 let has_all_paths = !log.paths().is_some_and(Paths::has_lost_one);
-                found.is_whole(in_place, part, part.known == 0 && speaks_of_more && has_all_paths)?
+                let told = part.known == 0 && speaks_of_more && has_all_paths;
+                found.is_whole(in_place, &gone_on_with.state, part, told)?
             }
             _ => false,
         };

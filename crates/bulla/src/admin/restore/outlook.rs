@@ -6,6 +6,7 @@ use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
 use crate::keys::files;
 use crate::keys::restoring::{GivenUp, Unknown};
+use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::given_up::{self, Line};
@@ -204,11 +205,21 @@ impl Found {
     ///
     /// # Errors
     /// Where the vault or the log cannot be read.
-    pub(super) fn is_whole(&self, vault: Option<&Vault>, part: GivenUp, told: bool) -> Result<bool> {
+    pub(super) fn is_whole(
+        &self,
+        vault: Option<&Vault>,
+        state: &SealState,
+        part: GivenUp,
+        told: bool,
+    ) -> Result<bool> {
         if self.parts().contains(&part.id) || self.line != Line::Own || self.is_cut {
             return Ok(false);
         }
-        let Some(vault) = vault else { return Ok(told || self.has_all(part)?) };
+        let Some(vault) = vault else {
+            let is_unknown = |id: &PartId| !state.given_up.contains(id);
+            let was_given_up = self.told.iter().any(|(frame, id)| *frame >= part.left && is_unknown(id));
+            return Ok(told || was_given_up || self.has_all(part)?);
+        };
         let followed = vault.erased_up_to()?;
         if followed.given_up.contains(&part.id) {
             // The log was not opened with it yet, where it follows nothing.

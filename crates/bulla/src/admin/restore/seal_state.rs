@@ -1,6 +1,7 @@
 //! Which seal state a log is gone on with: the one that is there, or, where somebody has the seal key, one made anew.
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
+use crate::keys::files;
 use crate::keys::restoring::GivenUp;
 use crate::keys::seal_state::SealState;
 use crate::scan::paths::{Histories, compare};
@@ -9,6 +10,8 @@ use crate::write::recover::{self, earlier::UnknownPart};
 use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_text::spelling::counted;
+use bulla_vault::Vault;
 use std::sync::Arc;
 
 /// See the module.
@@ -22,6 +25,35 @@ pub(super) struct GoneOnWith {
 }
 
 impl GoneOnWith {
+    /// That the seal state which is replaced is none from before a part was given up of which the vault knows, but for that of the attempt `recorded`: how
+    /// far the log has come since then it does not say.
+    ///
+    /// # Errors
+    /// `Refused` where it is; else where the vault cannot be read.
+    pub(super) fn require_as_new_as(
+        &self,
+        vault: &Vault,
+        keys: &dyn Store,
+        recorded: Option<GivenUp>,
+    ) -> Result<()> {
+        let Some(TreeHead { size, .. }) = self.replaces else { return Ok(()) };
+        let known = vault.given_up()?;
+        let mut unknown = known.difference(&self.state.given_up);
+        match unknown.all(|id| recorded.is_some_and(|part| part.id == *id)) {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} speaks of {}, and not of a part of the log that was given up (`bulla restore --older-log`), of which the vault knows: it \
+                     is from before that, and does not say how far the log had come since. Bring the one that this host wrote last; where \
+                     there is none, move this one away",
+                    keys.describe(files::SEAL_STATE),
+                    counted(size, "frame")
+                ),
+            )),
+        }
+    }
+
     /// How many frames the seal state speaks of that is there.
     pub(super) fn known_frames(&self) -> u64 {
         self.replaces.map_or(self.state.head().size, |replaces| replaces.size)
@@ -77,7 +109,7 @@ impl GoneOnWith {
             return Err(why);
         }
         // Numbers that were given in what is given up are given to nobody else.
-        let state = SealState { subjects: kept.subjects, ..first };
+        let state = SealState { subjects: kept.subjects, given_up: kept.given_up, ..first };
         Ok(GoneOnWith { state, is_made: true, replaces: unknown.is_none().then_some(head) })
     }
 }

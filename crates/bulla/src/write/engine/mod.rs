@@ -181,7 +181,10 @@ impl Engine {
         let pin = pin.map(take_up).transpose()?;
         let pinned = pin.as_ref().map(|pin| pin.state().clone());
         config::arriving::take_up(&*log)?;
-        let recovered = paths::adopt(found, (&*log, &*keys), &config, tuning.segment_size)?;
+        let mut recovered = paths::adopt(found, (&*log, &*keys), &config, tuning.segment_size)?;
+        if let Some(vault) = subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_ref()) {
+            recovered.parts.extend(&vault.given_up()?);
+        }
         let now = u64::try_from(environment.clock.now().div_euclid(1_000_000_000)).unwrap_or(0);
         let signed = recovered.next_frame - recovered.adopted.len() as u64;
         let untold = left_untold((&log, &*keys), (signed, &recovered.dropped), now)?;

@@ -295,6 +295,187 @@ fn another_part_that_is_lost_is_told_of_by_the_seal_state_since() {
     }
 }
 
+/// With the copy of the log that it was given up with, what came after that is lost as well: the vault knows of it, and of nothing that the first seal state
+/// speaks of.
+#[test]
+fn a_seal_state_from_before_what_the_vault_knows_to_be_given_up_does_not_say_what_is_lost() {
+    let made = World::with_erasure(&["/backup"], true);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..4);
+    log.close().unwrap();
+    lose_end(&made);
+    let (left, first) = (made.files_below("audit"), made.machine.read(STATE).unwrap());
+    made.give_up().unwrap();
+    let log = made.open();
+    made.append(&log, 20..21);
+    log.close().unwrap();
+    let known = bulla::info_of(made.log()).unwrap().tree_size;
+    let second = made.machine.read(STATE).unwrap();
+    made.destroy("audit");
+    made.put_back("audit", &left);
+
+    made.machine.overwrite(STATE, &first);
+    let error = made.give_up().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("of which the vault knows"), "{error}");
+    assert!(made.files_below("audit") == left);
+    for operation in (0..).step_by(if in_full() { 1 } else { 7 }) {
+        let world = made.killed();
+        world.machine.overwrite(STATE, &second);
+        world.machine.stop_at(world.machine.operations() + operation);
+        let done = world.give_up();
+        let world = world.killed();
+        if world.machine.read("audit.keys/restoring").is_some() && world.files_below("audit") == left {
+            world.machine.overwrite(STATE, &first);
+            assert_eq!(world.give_up().unwrap_err().kind(), ErrorKind::Refused, "{operation}");
+            world.machine.remove_file(STATE);
+        }
+        world.give_up().unwrap_or_else(|error| panic!("{operation}: {error}"));
+        assert_eq!(world.truncated(), [known], "{operation}");
+        world.read_with_keys().unwrap_or_else(|error| panic!("{operation}: {error}"));
+        if done.is_ok() {
+            assert!(operation > 10);
+            break;
+        }
+    }
+}
+
+/// The vault stays marked with what an attempt was to give up, and the seal state has to know of it as well.
+#[test]
+fn what_is_lost_is_given_up_after_an_attempt_that_came_to_nothing() {
+    let made = World::with_erasure(&["/backup"], true);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..4);
+    log.close().unwrap();
+    let left = made.files_below("audit");
+    let log = made.open();
+    made.append(&log, 4..8);
+    log.close().unwrap();
+    let whole = made.files_below("audit");
+    let state = made.machine.read(STATE).unwrap();
+    made.put_back("audit", &left);
+    let mut marked = 0;
+    for operation in 0.. {
+        let mut world = made.killed();
+        world.machine.stop_at(world.machine.operations() + operation);
+        world.give_up().unwrap_err();
+        world = world.killed();
+        if world.files_below("audit") != left {
+            break;
+        }
+        marked += u64::from(world.followed_and_signed().0 == 0);
+        for removes_record in [false, true] {
+            let world = world.killed();
+            world.put_back("audit", &whole);
+            world.machine.overwrite(STATE, &state);
+            match removes_record {
+                true => drop(world.machine.remove_file("audit.keys/restoring")),
+                false => drop(world.take_up().unwrap_or_else(|error| panic!("{operation}: {error}"))),
+            }
+            let log = world.open();
+            world.append(&log, 8..9);
+            log.close().unwrap();
+            assert_eq!(world.truncated(), [] as [u64; 0], "{operation}");
+            let known = bulla::info_of(world.log()).unwrap().tree_size;
+            world.put_back("audit", &left);
+            world.give_up().unwrap_or_else(|error| panic!("{operation}, {removes_record}: {error}"));
+            assert_eq!(world.truncated(), [known], "{operation}, {removes_record}");
+            world.read_with_keys().unwrap_or_else(|error| panic!("{operation}: {error}"));
+        }
+    }
+    assert!(marked > 0, "{marked}");
+}
+
+/// Each attempt of a log without erasure that begins anew draws an id of its own.
+#[test]
+fn a_key_directory_from_an_attempt_gives_nothing_up_of_a_log_that_another_one_has_gone_on_with() {
+    let made = World::with_erasure(&["/backup"], false);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..4);
+    log.close().unwrap();
+    let left = made.files_below("audit");
+    let log = made.open();
+    made.append(&log, 4..8);
+    log.close().unwrap();
+    made.put_back("audit", &left);
+    let mut begun = 0;
+    for operation in (0..).step_by(if in_full() { 1 } else { 5 }) {
+        let world = made.killed();
+        world.machine.stop_at(world.machine.operations() + operation);
+        let done = world.give_up();
+        let world = world.killed();
+        let is_begun = world.machine.read("audit.keys/restoring").is_some();
+        let keys = world.files_below("audit.keys");
+        if done.is_err() {
+            world.give_up().unwrap_or_else(|error| panic!("{operation}: {error}"));
+        }
+        let log = world.open();
+        world.append(&log, 10..12);
+        log.close().unwrap();
+        let told = world.truncated();
+        assert_eq!(told.len(), 1, "{operation}");
+        if done.is_ok() {
+            break;
+        }
+        if !is_begun {
+            continue;
+        }
+        begun += 1;
+        world.put_back("audit.keys", &keys);
+        if let Err(error) = world.go_on_giving_up() {
+            // It has the seal state still that speaks of what is lost.
+            assert_eq!(error.kind(), ErrorKind::Refused, "{operation}: {error}");
+            world.machine.remove_file(STATE);
+            world.go_on_giving_up().unwrap_or_else(|error| panic!("{operation}: {error}"));
+        }
+        assert_eq!(world.truncated(), told, "{operation}");
+        let log = world.open();
+        world.append(&log, 12..13);
+        log.close().unwrap();
+        assert!(world.verify().ok, "{operation}");
+    }
+    assert!(begun > 1, "{begun}");
+}
+
+/// It tells of a part that was given up before, which is none of what is lost now.
+#[test]
+fn a_longer_copy_that_is_found_while_a_part_is_given_up_is_not_all() {
+    for erasure in [false, true] {
+        let made = World::with_erasure(&["/backup"], erasure);
+        let log = made.open_stepped().unwrap();
+        made.append_stepped(&log, 0..4);
+        log.close().unwrap();
+        lose_end(&made);
+        let left = made.files_below("audit");
+        made.give_up().unwrap();
+        let first = made.truncated();
+        let longer = made.files_below("audit");
+        let log = made.open();
+        made.append(&log, 20..24);
+        log.close().unwrap();
+        let known = bulla::info_of(made.log()).unwrap().tree_size;
+        made.put_back("audit", &left);
+        let mut begun = 0;
+        for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+            let world = made.killed();
+            world.machine.stop_at(world.machine.operations() + operation);
+            world.give_up().unwrap_err();
+            let world = world.killed();
+            if world.files_below("audit") != left {
+                break;
+            }
+            begun += u64::from(world.machine.read("audit.keys/restoring").is_some());
+            world.put_back("audit", &longer);
+            world.give_up().unwrap_or_else(|error| panic!("{erasure}, {operation}: {error}"));
+            assert_eq!(world.truncated(), [first[0], known], "{erasure}, {operation}");
+            if erasure {
+                world.read_with_keys().unwrap_or_else(|error| panic!("{operation}: {error}"));
+            }
+        }
+        assert!(begun > 0, "{erasure}");
+    }
+}
+
 /// It tells of none of them what is not so, whether it is from before what was given up or from before all that was lost.
 #[test]
 fn a_seal_state_of_any_age_since_then_or_from_before_what_was_lost_is_gone_on_with() {
