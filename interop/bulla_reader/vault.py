@@ -248,7 +248,7 @@ class Vault:
         unknown = [f"which frame {frame} tells of" for part, frame in told.items() if frame >= self.follows and part not in self.given_up]
         restoring = self.directory / "restoring"
         text = notes.text_of(restoring.read_bytes(), "restoring") if restoring.is_file() else ""
-        begun = re.search(r" older-log \d+ \d+ ([0-9a-f]{32}) (?:-|[0-9a-f]{64})\n\Z", text)
+        begun = re.search(r" older-log \d+ \d+ ([0-9a-f]{32}) (?:-|[0-9a-f]{64})(?: [0-9a-f]{32})*\n\Z", text)
         if begun is not None and bytes.fromhex(begun[1]) not in self.given_up:
             unknown.append("which is being given up")
         if unknown:

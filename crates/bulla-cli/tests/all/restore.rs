@@ -73,6 +73,36 @@ fn what_a_restore_refuses_it_refuses_before_it_tells_anything() {
     assert!(ran.out.is_empty() && ran.err.contains("an older copy was restored"), "{ran:?}");
 }
 
+/// Of a log of which a part was given up: nothing but the vault is older, and it lacks nobody.
+#[test]
+fn an_older_vault_is_told_of_where_there_is_nothing_else_to_take_up() {
+    let place = Place::new();
+    let put = |from: &std::path::Path, to: &std::path::Path| {
+        std::fs::remove_dir_all(to).unwrap();
+        copy(from, to);
+    };
+    place.append(&[], &lines(0..1)).exits(exit::DONE);
+    copy(&place.audit(), &place.path("older"));
+    for name in ["vault", "roots"] {
+        copy(&place.keys(name), &place.path(name));
+    }
+    place.append(&[], &lines(0..1)).exits(exit::DONE);
+    put(&place.path("older"), &place.audit());
+    let seal_key = place.keys("seal.key").into_os_string().into_string().unwrap();
+    place.run("restore", &["--older-log", "--seal-key", &seal_key]).exits(exit::DONE);
+    for name in ["vault", "roots"] {
+        put(&place.path(name), &place.keys(name));
+    }
+
+    let looked = place.run("restore", &["--dry-run"]).exits(exit::DONE);
+    let left = "nothing else needs to be restored, and nothing is changed: seal.state is there\nwhether the vault is whole was not looked at";
+    assert!(looked.out.contains("Bring the newest vault first") && looked.out.contains(left), "{looked:?}");
+    let refused = place.run("restore", &[]).exits(exit::REFUSED);
+    assert!(refused.out.is_empty() && refused.err.contains("say `--older-vault`"), "{refused:?}");
+    let told = place.run("restore", &["--older-vault"]).exits(exit::DONE);
+    assert_eq!(told.out, looked.out);
+}
+
 /// The newest copy of a log of which a part was given up is found after all, and put in the place of what was gone on with.
 #[test]
 fn no_command_answers_from_the_history_that_was_given_up() {

@@ -46,8 +46,8 @@ use bulla_store::{FileSystem, Paths, Store};
 use bulla_text::spelling::counted;
 use bulla_vault::{Access, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
-use outlook::{Found, Looked, look};
-use seal_state::GoneOnWith;
+use outlook::{Found, Looked, has_people, look};
+use seal_state::{GoneOnWith, known_parts};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -185,23 +185,23 @@ impl Restore {
             self.begin(&stores)?;
         let Looked { outlook, mut numbers, mut erased, is_cut } = looked;
         (self.tell)(&outlook);
-        if !outlook.needed {
-            return Ok(Restored { outlook, lost: 0, hold_differences: Vec::new(), resumed: None });
-        }
         if is_refused {
             return Err(behind(&*keys));
+        }
+        if !outlook.needed {
+            return Ok(Restored { outlook, lost: 0, hold_differences: Vec::new(), resumed: None });
         }
         // What was kept about data subjects is as old as the backup, and nothing says what of it holds no more.
         personal::remove(&*keys)?;
         // In this order: with the seal state alone the log would open.
-        if let Some(unknown) = unknown {
+        let given_up = unknown.as_ref().and_then(|unknown| unknown.given_up);
+        let unknown = unknown.map(|unknown| Unknown { given_up: given_up.or(told), ..unknown });
+        if let Some(unknown) = &unknown {
             // What is told already stays there until all that goes with it is in place.
-            let given_up = unknown.given_up.or(told);
-            Unknown { given_up, ..unknown }.save(&*keys)?;
-        }
-        let given_up = unknown.and_then(|unknown| unknown.given_up);
-        if unknown.is_some_and(|unknown| unknown.new_vault) {
-            vault::create_lost_vault(&config, &*keys, &self.environment)?;
+            unknown.save(&*keys)?;
+            if unknown.new_vault {
+                vault::create_lost_vault(&config, &*keys, &self.environment)?;
+            }
         }
         // Before the seal state is there, and before opening the log has the vault follow it: after either nothing else says that the log was longer.
         if given_up.is_some() {
@@ -221,7 +221,7 @@ impl Restore {
         let take_up = || {
             engine.drain()?;
             let mut lost = 0;
-            if let Some((reader, unknown)) = reader.zip(unknown) {
+            if let Some((reader, unknown)) = reader.zip(unknown.as_ref()) {
                 // What followed the checkpoint was adopted.
                 numbers.add_blocks(&reader.reading()?, outlook.log.frames)?;
                 // Numbers may have been given of which no entry came into the log: nobody's key is lost with those.
@@ -258,7 +258,7 @@ impl Restore {
         let directories = Directories::lock_of_any_history(&**log, &**keys)?;
         load_signing_key(&**keys, &config)?;
         let before = Unknown::load(&**keys)?;
-        let recorded = before.and_then(|before| before.given_up);
+        let recorded = before.as_ref().and_then(|before| before.given_up);
         let said = (self.seal_key.as_ref().map(|text| text.as_str()), self.older_log);
         let gone_on_with = GoneOnWith::choose((log, &**keys), &config, said, recorded)?;
         let has_lost_path = gone_on_with.is_made && log.paths().is_some_and(Paths::has_lost_one);
@@ -274,12 +274,10 @@ impl Restore {
             }
         };
         let vault = vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new());
-        let new_vault = self.makes_vault((&config, &**keys), before, &vault)?;
+        let new_vault = self.makes_vault((&config, &**keys), before.as_ref(), &vault)?;
         // An attempt to make one that was cut short may have left one that opens.
         let vault = if new_vault { vault.unwrap_or_default() } else { vault? };
-        if let Some(vault) = &vault {
-            gone_on_with.require_as_new_as(vault, &**keys, recorded)?;
-        }
+        gone_on_with.require_newest(&**keys, vault.as_ref(), before.as_ref())?;
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
@@ -305,14 +303,14 @@ impl Restore {
             Some(part) if !is_untold && (in_place.is_some() || !config.erasure) => {
                 let speaks_of_more = !gone_on_with.is_made && gone_on_with.known_frames() > part.left;
                 let has_all_paths = !log.paths().is_some_and(Paths::has_lost_one);
-                let told = part.known == 0 && speaks_of_more && has_all_paths;
-                found.is_whole(in_place, &gone_on_with.state, part, told)?
+                let known = before.as_ref().map(|before| &before.parts);
+                found.is_whole(in_place, part, known, part.known == 0 && speaks_of_more && has_all_paths)?
             }
             _ => false,
         };
         let given_up_before = given_up_before.filter(|_| !is_whole);
         // An attempt that makes the vault anew has made the one that is marked with its id, or makes it now.
-        let makes_vault = before.is_some_and(|before| before.new_vault);
+        let makes_vault = before.as_ref().is_some_and(|before| before.new_vault);
         let vault_and_random = (vault.as_ref(), makes_vault, &*self.environment.random);
         let given_up = found.given_up(is_untold, (given_up_before, recorded), vault_and_random)?;
         let mut parts = found.parts();
@@ -324,20 +322,32 @@ impl Restore {
                 vault_behind = found.is_behind(vault, part)?;
                 is_refused = vault_behind && !self.older_vault && !found.is_marked(vault, part)?;
             }
-            (None, Some(_)) if found.is_older() => (vault_behind, is_refused) = (true, !self.older_vault),
+            (None, Some(vault)) if found.is_older() => {
+                vault_behind = before.is_some() || has_people(vault)?;
+                is_refused = vault_behind && !self.older_vault;
+            }
             _ => {}
         }
+        let known = match &before {
+            Some(before) if given_up_before.is_some() => before.parts.clone(),
+            _ => {
+                // What the log tells itself, it tells in frames that are left.
+                let mut known = vault.as_ref().map_or(Ok(BTreeSet::new()), known_parts)?;
+                known.extend(&gone_on_with.state.given_up);
+                known
+            }
+        };
         let unknown = match config.erasure || given_up.is_some() || before.is_some() {
             true => Some(first_unknown(
-                before,
+                before.as_ref(),
                 &gone_on_with.state,
                 vault.as_ref(),
                 &**keys,
-                (new_vault, given_up),
+                (new_vault, given_up, known),
             )?),
             false => None,
         };
-        let reads = (reader.as_ref(), unknown);
+        let reads = (reader.as_ref(), unknown.as_ref());
         let unmarked = match (given_up, in_place) {
             (Some(part), Some(vault)) if !found.is_marked(vault, part)? => Some(vault),
             _ => None,
@@ -362,7 +372,7 @@ impl Restore {
     fn makes_vault(
         &self,
         (config, keys): (&LogConfig, &dyn Store),
-        before: Option<Unknown>,
+        before: Option<&Unknown>,
         vault: &Result<Option<Vault>>,
     ) -> Result<bool> {
         if self.new_vault && !config.erasure {
@@ -453,11 +463,11 @@ struct Begun {
 /// # Errors
 /// Where the vault or the holds cannot be read.
 fn first_unknown(
-    before: Option<Unknown>,
+    before: Option<&Unknown>,
     state: &SealState,
     vault: Option<&Vault>,
     keys: &dyn Store,
-    (new_vault, given_up): (bool, Option<GivenUp>),
+    (new_vault, given_up, parts): (bool, Option<GivenUp>, BTreeSet<PartId>),
 ) -> Result<Unknown> {
     let mut frame = if new_vault || given_up.is_some() { 0 } else { state.chain.next_frame() };
     if let Some(vault) = vault
@@ -467,7 +477,7 @@ fn first_unknown(
     }
     // Who is held has a number that may have been given in what is lost.
     let subject = state.subjects.max(Holds::load(keys)?.next_number());
-    let mut unknown = Unknown { frame, subject, new_vault, given_up };
+    let mut unknown = Unknown { frame, subject, new_vault, given_up, parts };
     if let Some(before) = before {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);

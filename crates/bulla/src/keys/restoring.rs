@@ -4,9 +4,9 @@ use crate::keys::files;
 use bulla_crypto::group::PartId;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result, Store};
+use std::collections::BTreeSet;
 
 /// The first frame and number that the backup knows nothing of.
-#[derive(Clone, Copy)]
 pub(crate) struct Unknown {
     pub(crate) frame: u64,
     pub(crate) subject: u64,
@@ -14,6 +14,9 @@ pub(crate) struct Unknown {
     pub(crate) new_vault: bool,
     /// Where the log is gone on with although it ends before what the vault has followed, or may: what is given up.
     pub(crate) given_up: Option<GivenUp>,
+    /// The parts of the log that were known to be given up when that began: an event of another one, behind what was left, is of an attempt that came
+    /// before.
+    pub(crate) parts: BTreeSet<PartId>,
 }
 
 /// A part of a log that is being given up: its newest part, which is lost for good.
@@ -32,15 +35,18 @@ pub(crate) struct GivenUp {
 /// What follows the numbers where a new vault is being made.
 const NEW_VAULT: &str = " new-vault";
 /// What follows that where the log may end before what the vault has followed: how many frames the keys knew of comes behind it, then how
-/// many the log had, then the id of what is given up, then the root over the frames that the keys knew of.
+/// many the log had, then the id of what is given up, then the root over the frames that the keys knew of, then the ids of the parts that were known to be
+/// given up before.
 const OLDER_LOG: &str = " older-log ";
 
 /// No vault gives this number, nor one above it.
 const END: u64 = 1 << 32;
 /// In the place of a root that nothing told.
 const NO_ROOT: &str = "-";
+/// The most ids of parts, those that the seal state and the vault know and the log tells.
+const MOST_PARTS: usize = 2048;
 /// The longest file of them, in bytes.
-const MOST: u64 = 224;
+const MOST: u64 = 224 + 33 * MOST_PARTS as u64;
 
 impl Unknown {
     /// What is written down in `keys`; `None` where nothing is being taken up.
@@ -51,25 +57,26 @@ impl Unknown {
         let Some(bytes) = files::read_if_there(keys, files::RESTORING, MOST)? else { return Ok(None) };
         let numbers = || {
             let text = std::str::from_utf8(&bytes).ok()?.strip_suffix('\n')?;
-            let (text, given_up) = match text.split_once(OLDER_LOG) {
-                Some((text, numbers)) => {
-                    let (numbers, root) = numbers.rsplit_once(' ')?;
-                    let (numbers, id) = numbers.rsplit_once(' ')?;
-                    let (known, left) = two_numbers(numbers)?;
-                    let root = match root {
+            let (text, given_up, parts) = match text.split_once(OLDER_LOG) {
+                Some((text, words)) => {
+                    let mut words = words.split(' ');
+                    let (known, left) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+                    let id = PartId::parse(words.next()?)?;
+                    let root = match words.next()? {
                         NO_ROOT => None,
                         root => Some(Hash::parse(root)?),
                     };
-                    (text, Some(GivenUp { known, root, left, id: PartId::parse(id)? }))
+                    let parts = words.map(PartId::parse).collect::<Option<_>>()?;
+                    (text, Some(GivenUp { known, root, left, id }), parts)
                 }
-                None => (text, None),
+                None => (text, None, BTreeSet::new()),
             };
             let (text, new_vault) = match text.strip_suffix(NEW_VAULT) {
                 Some(text) => (text, true),
                 None => (text, false),
             };
             let (frame, subject) = two_numbers(text)?;
-            let unknown = Unknown { frame, subject, new_vault, given_up };
+            let unknown = Unknown { frame, subject, new_vault, given_up, parts };
             // Each has one spelling.
             (subject < END && unknown.text().as_bytes() == &bytes[..]).then_some(unknown)
         };
@@ -82,8 +89,14 @@ impl Unknown {
     /// Writes it down.
     ///
     /// # Errors
-    /// `Unavailable` where that cannot be written.
+    /// `Refused` where more parts were given up than it has room for; `Unavailable` where that cannot be written.
     pub(crate) fn save(&self, keys: &dyn Store) -> Result<()> {
+        if self.parts.len() > MOST_PARTS {
+            let message = format!(
+                "more than {MOST_PARTS} parts of the log were given up: a new log has to go on for it"
+            );
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
         let written = bulla_store::replace(keys, files::RESTORING, self.text().as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))
     }
@@ -107,7 +120,8 @@ impl Unknown {
         let new_vault = if self.new_vault { NEW_VAULT } else { "" };
         let given_up = self.given_up.map(|GivenUp { known, root, left, id }| {
             let root = root.map_or_else(|| NO_ROOT.to_owned(), |root| root.to_string());
-            format!("{OLDER_LOG}{known} {left} {id} {root}")
+            let parts = self.parts.iter().map(|part| format!(" {part}")).collect::<String>();
+            format!("{OLDER_LOG}{known} {left} {id} {root}{parts}")
         });
         format!("{} {}{new_vault}{}\n", self.frame, self.subject, given_up.unwrap_or_default())
     }
@@ -129,9 +143,14 @@ mod tests {
         let part = GivenUp { known: u64::MAX, root: None, left: u64::MAX, id: PartId([0xaf; 16]) };
         let parts = [None, Some(part), Some(GivenUp { root: Some(Hash([0x5a; 32])), ..part })];
         for (new_vault, given_up) in parts.into_iter().flat_map(|part| [(false, part), (true, part)]) {
-            let unknown = Unknown { frame: u64::MAX, subject: END - 1, new_vault, given_up };
-            unknown.save(&keys).unwrap();
-            assert_eq!(Unknown::load(&keys).unwrap().unwrap().text(), unknown.text());
+            for count in [0, 1, 2, MOST_PARTS] {
+                let ids = (0..count).map(|id| PartId((id as u128).to_be_bytes()));
+                let parts = ids.filter(|_| given_up.is_some()).collect();
+                let unknown = Unknown { frame: u64::MAX, subject: END - 1, new_vault, given_up, parts };
+                unknown.save(&keys).unwrap();
+                let read = Unknown::load(&keys).unwrap().unwrap();
+                assert_eq!((read.text(), read.parts), (unknown.text(), unknown.parts));
+            }
         }
         for text in [
             "2 1",
@@ -155,6 +174,10 @@ mod tests {
             "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - older-log 10 4 000102030405060708090a0b0c0d0e0f -\n",
             "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f\n",
             "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f 00\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - \n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - 000102030405060708090a0b0c0d0e\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - 000102030405060708090a0b0c0d0e0f 000102030405060708090a0b0c0d0e0f\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - 100102030405060708090a0b0c0d0e0f 000102030405060708090a0b0c0d0e0f\n",
             "2 1 new-vault new-vault\n",
             "2 4294967296\n",
             "18446744073709551616 1\n",

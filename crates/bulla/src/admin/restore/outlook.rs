@@ -6,7 +6,6 @@ use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
 use crate::keys::files;
 use crate::keys::restoring::{GivenUp, Unknown};
-use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::given_up::{self, Line};
@@ -208,25 +207,22 @@ impl Found {
     pub(super) fn is_whole(
         &self,
         vault: Option<&Vault>,
-        state: &SealState,
         part: GivenUp,
+        known: Option<&BTreeSet<PartId>>,
         told: bool,
     ) -> Result<bool> {
         if self.parts().contains(&part.id) || self.line != Line::Own || self.is_cut {
             return Ok(false);
         }
-        let Some(vault) = vault else {
-            let is_unknown = |id: &PartId| !state.given_up.contains(id);
-            let was_given_up = self.told.iter().any(|(frame, id)| *frame >= part.left && is_unknown(id));
-            return Ok(told || was_given_up || self.has_all(part)?);
-        };
+        let is_unknown = |id: &PartId| known.is_none_or(|known| !known.contains(id));
+        let was_given_up = self.told.iter().any(|(frame, id)| *frame >= part.left && is_unknown(id));
+        let Some(vault) = vault else { return Ok(told || was_given_up || self.has_all(part)?) };
         let followed = vault.erased_up_to()?;
         if followed.given_up.contains(&part.id) {
             // The log was not opened with it yet, where it follows nothing.
             let has_all = told && followed.frames == 0 || self.has_all(part)?;
             return Ok(followed.unfollowed.is_none() && has_all);
         }
-        let was_given_up = self.told.iter().any(|(frame, _)| *frame >= part.left);
         // By its root, what it has followed is the log's.
         let least = if part.known > 0 { part.known } else { part.left.saturating_add(1) };
         Ok(followed.frames >= least || was_given_up)
@@ -305,7 +301,7 @@ impl Found {
             return Ok(true);
         }
         let lacks = unfollowed.is_some() || is_unmarked && !is_known;
-        Ok(lacks && vault.check(&|_| true, &|_| ())?.people > 0)
+        Ok(lacks && has_people(vault)?)
     }
 }
 
@@ -320,7 +316,7 @@ pub(super) fn look(
     vault: Option<&Vault>,
     gone_on_with: &GoneOnWith,
     (found, vault_behind): (Found, bool),
-    (reader, unknown): (Option<&Reader>, Option<Unknown>),
+    (reader, unknown): (Option<&Reader>, Option<&Unknown>),
 ) -> Result<Looked> {
     let Found { manifest, beyond, is_cut, .. } = found;
     let given_up = unknown.and_then(|unknown| unknown.given_up);
@@ -419,6 +415,11 @@ fn erased_again((manifest, beyond): (&Manifest, &Beyond), vault: &Vault, before:
         }
     }
     Ok(again)
+}
+
+/// Whether the vault has anybody's key: one that has none brings nobody back.
+pub(super) fn has_people(vault: &Vault) -> Result<bool> {
+    Ok(vault.check(&|_| true, &|_| ())?.people > 0)
 }
 
 /// Whether the vault has the key of a data subject, or is about to destroy it.

@@ -2,16 +2,18 @@
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::keys::files;
-use crate::keys::restoring::GivenUp;
+use crate::keys::restoring::{GivenUp, Unknown};
 use crate::keys::seal_state::SealState;
 use crate::scan::paths::{Histories, compare};
 use crate::scan::snapshot::Snapshot;
 use crate::write::recover::{self, earlier::UnknownPart};
+use bulla_crypto::group::PartId;
 use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_text::spelling::counted;
 use bulla_vault::Vault;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// See the module.
@@ -25,28 +27,30 @@ pub(super) struct GoneOnWith {
 }
 
 impl GoneOnWith {
-    /// That the seal state which is replaced is none from before a part was given up of which the vault knows, but for that of the attempt `recorded`: how
-    /// far the log has come since then it does not say.
+    /// That the seal state which is replaced is none from before a part was given up of which the key directory knows, by the attempt `begun` or, where
+    /// there is none, by the vault: how far the log has come since then it does not say.
     ///
     /// # Errors
     /// `Refused` where it is; else where the vault cannot be read.
-    pub(super) fn require_as_new_as(
+    pub(super) fn require_newest(
         &self,
-        vault: &Vault,
         keys: &dyn Store,
-        recorded: Option<GivenUp>,
+        vault: Option<&Vault>,
+        begun: Option<&Unknown>,
     ) -> Result<()> {
         let Some(TreeHead { size, .. }) = self.replaces else { return Ok(()) };
-        let known = vault.given_up()?;
-        let mut unknown = known.difference(&self.state.given_up);
-        match unknown.all(|id| recorded.is_some_and(|part| part.id == *id)) {
+        let known = match begun.filter(|begun| begun.given_up.is_some()) {
+            Some(begun) => begun.parts.clone(),
+            None => vault.map_or(Ok(BTreeSet::new()), known_parts)?,
+        };
+        match known.is_subset(&self.state.given_up) {
             true => Ok(()),
             false => Err(Error::new(
                 ErrorKind::Refused,
                 format!(
-                    "{} speaks of {}, and not of a part of the log that was given up (`bulla restore --older-log`), of which the vault knows: it \
-                     is from before that, and does not say how far the log had come since. Bring the one that this host wrote last; where \
-                     there is none, move this one away",
+                    "{} speaks of {}, and not of a part of the log that was given up (`bulla restore --older-log`), of which the key directory \
+                     tells besides: it is from before that, and does not say how far the log had come since. Bring the one that this host \
+                     wrote last; where there is none, move this one away",
                     keys.describe(files::SEAL_STATE),
                     counted(size, "frame")
                 ),
@@ -111,6 +115,18 @@ impl GoneOnWith {
         // Numbers that were given in what is given up are given to nobody else.
         let state = SealState { subjects: kept.subjects, given_up: kept.given_up, ..first };
         Ok(GoneOnWith { state, is_made: true, replaces: unknown.is_none().then_some(head) })
+    }
+}
+
+/// The parts of the log that the vault knows to be given up. Where it follows nothing, it was marked by an attempt that may have come to nothing, and the log
+/// was not opened with it since.
+///
+/// # Errors
+/// Where the vault cannot be read.
+pub(super) fn known_parts(vault: &Vault) -> Result<BTreeSet<PartId>> {
+    match vault.follows()?.size {
+        0 => Ok(BTreeSet::new()),
+        _ => vault.given_up(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A log whose newest part is lost for good, and what that told of whom it erased.
 
+use super::lost_seal_state::{counts, seal_key};
 use super::restore_stops::{STEPS, begin};
 use super::restored::{erase, kept, put_back, replace};
 use super::states::write_pending;
@@ -10,7 +11,8 @@ use bulla::control::SubjectKeys;
 use bulla::environment::Environment;
 use bulla::event::Event;
 use bulla::{
-    ErrorKind, Export, FindingKind, Log, Options, Query, Reader, Restore, ResumedErasure, Severity, open_log,
+    Entry, ErrorKind, Export, FindingKind, Log, Options, Query, Reader, Restore, ResumedErasure, Severity,
+    open_log,
 };
 use bulla_store::{FileSystem, Store};
 use bulla_vault::Access;
@@ -268,6 +270,41 @@ fn nothing_is_read_under_a_vault_from_before_a_part_was_given_up() {
         nothing_is_read(&world, "restored");
         Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
         nothing_is_read(&world, "opened");
+    }
+}
+
+/// It has all numbers that were given, and everybody's keys: there is nothing else to take up.
+#[test]
+fn an_older_vault_that_lacks_nobody_is_gone_on_with_only_where_that_is_said() {
+    for has_people in [false, true] {
+        let world = World::new();
+        let append = || {
+            let log = Log::open(&world.directory, Options::default()).unwrap();
+            let entry = Entry::new("read", "4711");
+            let entry = if has_people { entry.subject("ada") } else { entry };
+            log.producer().unwrap().append(&entry).unwrap();
+            log.close().unwrap();
+        };
+        append();
+        let (log, older) = (copy(&world.directory), copy(&world.keys()));
+        append();
+        replace(log.path(), &world.directory);
+        let restore = || Restore::new(&world.directory, world.identity());
+        restore().older_log().seal_key(seal_key(&world)).run().unwrap();
+        assert_eq!(truncated(&world).len(), 1, "{has_people}");
+
+        put_back(older.path(), &world.keys(), &["vault", "roots"]);
+        let before = counts(&world);
+        assert_eq!(restore().look().unwrap().vault_behind, has_people);
+        match restore().run() {
+            Ok(restored) => assert!(!has_people && !restored.outlook.needed, "{restored:?}"),
+            Err(error) => assert!(has_people && error.kind() == ErrorKind::Refused, "{error}"),
+        }
+        assert!(!restore().older_vault().run().unwrap().outlook.needed, "{has_people}");
+        assert!(counts(&world) == before, "{has_people}");
+        append();
+        let read = world.reader().for_each(&Query::new(), |_, _| Ok(()));
+        assert_eq!(read.is_err(), has_people, "{read:?}");
     }
 }
 

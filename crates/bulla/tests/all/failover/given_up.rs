@@ -317,7 +317,7 @@ fn a_seal_state_from_before_what_the_vault_knows_to_be_given_up_does_not_say_wha
     made.machine.overwrite(STATE, &first);
     let error = made.give_up().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-    assert!(error.to_string().contains("of which the vault knows"), "{error}");
+    assert!(error.to_string().contains("of which the key directory tells"), "{error}");
     assert!(made.files_below("audit") == left);
     for operation in (0..).step_by(if in_full() { 1 } else { 7 }) {
         let world = made.killed();
@@ -352,6 +352,7 @@ fn what_is_lost_is_given_up_after_an_attempt_that_came_to_nothing() {
     made.append(&log, 4..8);
     log.close().unwrap();
     let whole = made.files_below("audit");
+    let lost = bulla::info_of(made.log()).unwrap().tree_size;
     let state = made.machine.read(STATE).unwrap();
     made.put_back("audit", &left);
     let mut marked = 0;
@@ -363,7 +364,18 @@ fn what_is_lost_is_given_up_after_an_attempt_that_came_to_nothing() {
         if world.files_below("audit") != left {
             break;
         }
-        marked += u64::from(world.followed_and_signed().0 == 0);
+        let is_marked = world.followed_and_signed().0 == 0;
+        marked += u64::from(is_marked);
+        if is_marked {
+            // Nothing else is left of the attempt. The seal state, which tells what is lost, is not taken for one from before.
+            let world = world.killed();
+            world.machine.overwrite(STATE, &state);
+            world.machine.remove_file("audit.keys/restoring");
+            let error = world.give_up().unwrap_err().to_string();
+            assert!(error.contains("say `--older-vault`"), "{operation}: {error}");
+            world.give_up_with(Restore::older_vault).unwrap();
+            assert_eq!(world.truncated(), [lost], "{operation}");
+        }
         for removes_record in [false, true] {
             let world = world.killed();
             world.put_back("audit", &whole);
@@ -421,18 +433,25 @@ fn a_key_directory_from_an_attempt_gives_nothing_up_of_a_log_that_another_one_ha
             continue;
         }
         begun += 1;
+        let newest = world.machine.read(STATE).unwrap();
         world.put_back("audit.keys", &keys);
-        if let Err(error) = world.go_on_giving_up() {
-            // It has the seal state still that speaks of what is lost.
-            assert_eq!(error.kind(), ErrorKind::Refused, "{operation}: {error}");
-            world.machine.remove_file(STATE);
-            world.go_on_giving_up().unwrap_or_else(|error| panic!("{operation}: {error}"));
+        for brings_newest in [false, true] {
+            let world = world.killed();
+            if let Err(error) = world.go_on_giving_up() {
+                // It has the seal state still that speaks of what is lost.
+                assert_eq!(error.kind(), ErrorKind::Refused, "{operation}: {error}");
+                match brings_newest {
+                    true => world.machine.overwrite(STATE, &newest),
+                    false => drop(world.machine.remove_file(STATE)),
+                }
+                world.go_on_giving_up().unwrap_or_else(|error| panic!("{operation}: {error}"));
+            }
+            assert_eq!(world.truncated(), told, "{operation}, {brings_newest}");
+            let log = world.open();
+            world.append(&log, 12..13);
+            log.close().unwrap();
+            assert!(world.verify().ok, "{operation}");
         }
-        assert_eq!(world.truncated(), told, "{operation}");
-        let log = world.open();
-        world.append(&log, 12..13);
-        log.close().unwrap();
-        assert!(world.verify().ok, "{operation}");
     }
     assert!(begun > 1, "{begun}");
 }
@@ -440,21 +459,32 @@ fn a_key_directory_from_an_attempt_gives_nothing_up_of_a_log_that_another_one_ha
 /// It tells of a part that was given up before, which is none of what is lost now.
 #[test]
 fn a_longer_copy_that_is_found_while_a_part_is_given_up_is_not_all() {
-    for erasure in [false, true] {
+    // The vault alone tells of the first part where the seal state is lost before that begins.
+    for (erasure, is_state_lost) in [(false, false), (true, false), (true, true)] {
         let made = World::with_erasure(&["/backup"], erasure);
-        let log = made.open_stepped().unwrap();
-        made.append_stepped(&log, 0..4);
-        log.close().unwrap();
-        lose_end(&made);
+        let append = |world: &World, number: u64| {
+            let log = world.open();
+            let entry = Entry::new("read", "4711");
+            let entry = if erasure { entry.subject("ada") } else { entry };
+            log.producer().unwrap().append(&entry).unwrap();
+            world.append(&log, number..number + 4);
+            log.close().unwrap();
+        };
+        append(&made, 0);
         let left = made.files_below("audit");
+        append(&made, 4);
+        made.put_back("audit", &left);
         made.give_up().unwrap();
         let first = made.truncated();
+        append(&made, 20);
         let longer = made.files_below("audit");
-        let log = made.open();
-        made.append(&log, 20..24);
-        log.close().unwrap();
+        let older = made.killed();
+        append(&made, 30);
         let known = bulla::info_of(made.log()).unwrap().tree_size;
         made.put_back("audit", &left);
+        if is_state_lost {
+            made.machine.remove_file(STATE);
+        }
         let mut begun = 0;
         for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
             let world = made.killed();
@@ -464,12 +494,26 @@ fn a_longer_copy_that_is_found_while_a_part_is_given_up_is_not_all() {
             if world.files_below("audit") != left {
                 break;
             }
-            begun += u64::from(world.machine.read("audit.keys/restoring").is_some());
+            let is_begun = world.machine.read("audit.keys/restoring").is_some();
+            begun += u64::from(is_begun);
             world.put_back("audit", &longer);
-            world.give_up().unwrap_or_else(|error| panic!("{erasure}, {operation}: {error}"));
-            assert_eq!(world.truncated(), [first[0], known], "{erasure}, {operation}");
-            if erasure {
-                world.read_with_keys().unwrap_or_else(|error| panic!("{operation}: {error}"));
+            for loses_state in [false, is_begun] {
+                let mut world = world.killed();
+                let what = format!("{erasure}, {is_state_lost}, {operation}, {loses_state}");
+                if loses_state {
+                    world.machine.remove_file(STATE);
+                }
+                if erasure && is_begun {
+                    let right = world.vault_copy();
+                    world.put_vault_back(older.vault_copy());
+                    assert_eq!(world.give_up().unwrap_err().kind(), ErrorKind::Refused, "{what}");
+                    world.put_vault_back(right);
+                }
+                world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(world.truncated(), [first[0], known], "{what}");
+                if erasure {
+                    world.read_with_keys().unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
             }
         }
         assert!(begun > 0, "{erasure}");
