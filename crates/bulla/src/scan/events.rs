@@ -7,7 +7,7 @@ use crate::erase::told_holds::ToldHolds;
 use crate::format::epoch::EpochBody;
 use crate::format::event::{Event, MAX_EVENT};
 use crate::scan::erasure_keys::{ErasureKeys, KeyHistory};
-use crate::scan::located::{event_in, verified};
+use crate::scan::located::event_of;
 use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -39,8 +39,8 @@ pub(crate) fn each_event_but(
     while let Some(placed) = frames.next()? {
         let Commitment { kind, frame, .. } = placed.commitment;
         if kind == FrameKind::Event && frame >= from && !without.contains(frame) {
-            let located = frames.locate(placed)?;
-            each(&located.commitment, event_in(&located)?);
+            let commitment = placed.commitment.clone();
+            each(&commitment, frames.event(placed)?);
         }
     }
     Ok(())
@@ -102,7 +102,7 @@ pub(crate) fn erasure_keys(manifest: &Manifest, given: &[VerifierKey]) -> Result
 /// # Errors
 /// `Tampered` where it is damaged or none of this version, `Unavailable` where it cannot be read.
 pub(crate) fn epoch_body(frames: &mut Frames<'_>, epoch: Placed) -> Result<EpochBody> {
-    EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())
+    EpochBody::decode(&frames.read(epoch)?)
 }
 
 /// The order in the event of a hold, which is in this frame.
@@ -132,10 +132,10 @@ pub(crate) fn event(manifest: &Manifest, frame: u64) -> Result<Option<(Commitmen
             if (number, kind) != (frame, FrameKind::Event) {
                 return Ok(None);
             }
-            let located = frames.locate(placed)?;
-            event_in(&located)?;
-            let body = verified(&located)?.into_body();
-            return Ok(Some((located.commitment, body)));
+            let Told { commitment, body } = body_of(&mut frames, placed)?;
+            let body = body.unwrap_or_default();
+            event_of(&commitment, || Ok(body.clone()))?;
+            return Ok(Some((commitment, body)));
         }
     }
     Ok(None)
@@ -156,7 +156,6 @@ pub(crate) fn body_of(frames: &mut Frames<'_>, placed: Placed) -> Result<Told> {
     if placed.commitment.body_length > MAX_EVENT {
         return Ok(Told { commitment: placed.commitment, body: None });
     }
-    let located = frames.locate(placed)?;
-    let body = Some(verified(&located)?.into_body());
-    Ok(Told { commitment: located.commitment, body })
+    let commitment = placed.commitment.clone();
+    Ok(Told { commitment, body: Some(frames.read(placed)?) })
 }

@@ -125,15 +125,24 @@ pub(crate) fn verified(frame: &Located) -> Result<Verified<'_>> {
 /// # Errors
 /// `Tampered` where the body is not what was committed to, or no event of this version; `Unavailable` where it cannot be read.
 pub(crate) fn event_in(frame: &Located) -> Result<Event> {
-    let (number, length) = (frame.commitment.frame, frame.commitment.body_length);
+    event_of(&frame.commitment, || Ok(verified(frame)?.into_body()))
+}
+
+/// The event in a frame with this commitment, whose body is what `read` gives.
+///
+/// # Errors
+/// `Tampered` where it is no event of this version; else as `read`.
+pub(crate) fn event_of(commitment: &Commitment, read: impl FnOnce() -> Result<Vec<u8>>) -> Result<Event> {
     let none = |what: String| {
-        let rests = "whatever rests on events is not answered; `bulla verify` tells all";
+        let (number, rests) =
+            (commitment.frame, "whatever rests on events is not answered; `bulla verify` tells all");
         Error::tampered(format!("frame {number} is signed, and its event is none: {what}; {rests}"))
     };
+    let length = commitment.body_length;
     if length > MAX_EVENT {
         return Err(none(format!("it has {length} bytes, and an event has {MAX_EVENT} at most")));
     }
-    Event::decode(&verified(frame)?.into_body()).map_err(|error| none(error.to_string()))
+    Event::decode(&read()?).map_err(|error| none(error.to_string()))
 }
 
 /// The most bytes of memory that reading a frame may take, whatever is in its body.

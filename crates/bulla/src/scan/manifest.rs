@@ -14,11 +14,12 @@
 
 use crate::format::config::{self, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
+use crate::format::event::Event;
 use crate::format::frame;
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind, Findings};
-use crate::scan::located::{Located, event_in, verified};
+use crate::scan::located::{Located, event_of};
 use crate::scan::lost::{LostFrames, are_lost};
 use crate::scan::paths::not_there;
 use crate::scan::snapshot::Snapshot;
@@ -189,7 +190,7 @@ impl Manifest {
             })?,
             false => epoch,
         };
-        let body = EpochBody::decode(&verified(&frames.locate(at_hand)?)?.into_body())?;
+        let body = EpochBody::decode(&frames.read(at_hand)?)?;
         let (mut terms, own) = (AllowedConfig::of(body.config), self.snapshot.config.digest);
         while let Some(placed) = frames.next()? {
             latest.end = end(&placed).unwrap_or(latest.end);
@@ -199,7 +200,7 @@ impl Manifest {
             latest.time = placed.commitment.latest;
             // What events allow matters to a file that has something else than the epoch.
             if body.config != own {
-                terms.take(&event_in(&frames.locate(placed)?)?);
+                terms.take(&frames.event(placed)?);
             }
         }
         Ok((latest, terms.admit(own)))
@@ -471,6 +472,31 @@ impl<'a> Frames<'a> {
             Some(located) => Ok(located),
             None => Err(self.missing(&placed, length)?),
         }
+    }
+
+    /// The body of a frame, which is what its commitment says.
+    ///
+    /// # Errors
+    /// As [`Frames::locate`]; `Tampered` where it is damaged: of what a path has that is not there another one may have the remains.
+    pub(crate) fn read(&mut self, placed: Placed) -> Result<Vec<u8>> {
+        let located = self.locate(placed)?;
+        match located.verify()? {
+            Ok(verified) => Ok(verified.into_body()),
+            Err(unreadable) => {
+                let elsewhere = not_there(&*self.manifest.snapshot.store);
+                let finding = unreadable.finding(&located).unless_explained_elsewhere(&elsewhere);
+                Err(Error::tampered(format!("{finding}; `bulla verify` tells all")))
+            }
+        }
+    }
+
+    /// The event in the frame of one.
+    ///
+    /// # Errors
+    /// As [`Frames::read`]; `Tampered` where it is none of this version.
+    pub(crate) fn event(&mut self, placed: Placed) -> Result<Event> {
+        let commitment = placed.commitment.clone();
+        event_of(&commitment, || self.read(placed))
     }
 
     /// The same; `None` where none has it. With it comes how long the segment is in which it should be.

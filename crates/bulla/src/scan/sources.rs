@@ -10,7 +10,7 @@ use crate::format::frame::HEAD;
 use crate::format::sources::passed::AllPassed;
 use crate::format::sources::table::Table;
 use crate::keys::sources::{SourcesKey, SourcesSoFar, open_section};
-use crate::scan::located::{Located, verified};
+use crate::scan::located::Located;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::{Error, Result, Store};
@@ -103,7 +103,7 @@ fn scan(
 fn random_of_epoch(frames: &mut Frames<'_>) -> Result<[u8; 32]> {
     let epoch: Placed =
         frames.epoch_at_hand()?.cloned().ok_or_else(|| Error::tampered("there is no epoch"))?;
-    Ok(EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())?.random)
+    Ok(EpochBody::decode(&frames.read(epoch)?)?.random)
 }
 
 /// The end of a block's body that says what it holds of sources.

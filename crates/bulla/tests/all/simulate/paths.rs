@@ -231,11 +231,12 @@ impl Life {
         self.model.switches.current.clear();
     }
 
-    /// Whether an error says that frames are missing, which lie on a path that is gone.
+    /// Whether an error says that frames are missing, which lie on a path that is gone, or that what is left of one elsewhere is damaged.
     pub(super) fn is_for_want_of_path(&self, error: &Error) -> bool {
-        self.beside.detached.is_some()
-            && error.kind() == ErrorKind::Tampered
-            && error.to_string().contains(FindingKind::FramesMissing.name())
+        let text = error.to_string();
+        let says_so = text.contains(FindingKind::FramesMissing.name())
+            || text.contains("an event that is missing may tell why");
+        self.beside.detached.is_some() && error.kind() == ErrorKind::Tampered && says_so
     }
 
     /// That events tell of the paths that took over, each once. What all of a log does not tell of now it never will.
