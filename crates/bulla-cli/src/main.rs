@@ -44,6 +44,7 @@ mod schema;
 mod secret_words;
 mod sources;
 mod tail;
+mod teller;
 mod terminal;
 mod times;
 mod verify;

@@ -8,11 +8,12 @@ mod missing;
 mod reloading;
 mod server;
 
-use crate::append::{open, open_with, tell_opened, teller};
+use crate::append::{open, open_with, tell_opened};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
 use crate::output::{note_in_objects, note_object, on_line, print, print_json};
+use crate::teller::Teller;
 use crate::terminal::telling_environment;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::{Log, Options};
@@ -165,7 +166,8 @@ impl Proxy {
         }
         let place = LogPaths::of(config.log.directory.clone(), config.log.keys.clone());
         place.check_named_keys()?;
-        let environment = telling_environment(teller()?);
+        let teller = Teller::start()?;
+        let environment = telling_environment(teller.tell());
         // Where no reply waits for entries, what makes the replies goes first.
         let options = Options::default().default_retries(RETRIES).enough_entries(ENOUGH);
         let options = options.yielding(config.mode == Mode::Async);

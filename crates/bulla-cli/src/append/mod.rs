@@ -21,6 +21,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::note_lines;
+use crate::teller::Teller;
 use crate::terminal::telling_environment;
 use acks::Acks;
 use bulla::{Closing, ErrorKind, Log, Options};
@@ -36,9 +37,7 @@ pub(crate) use numbered::Label as InputLabel;
 use numbered::Numbered;
 #[cfg(feature = "proxy")]
 pub(crate) use opening::tell_opened;
-pub(crate) use opening::{
-    open, open_with, tell_differences, tell_made_pin, tell_recovery, tell_resumed, teller,
-};
+pub(crate) use opening::{open, open_with, tell_differences, tell_made_pin, tell_recovery, tell_resumed};
 use refused::Refused;
 use run::Run;
 use std::path::{Path, PathBuf};
@@ -174,7 +173,8 @@ impl Append {
         if self.follow {
             return following::run(&self, &interrupt, open);
         }
-        let Open { inputs, taken, conversion, numbered, acks, log } = open;
+        // Until the log is closed there may be something to tell.
+        let Open { inputs, taken, conversion, numbered, acks, log, teller: _teller } = open;
         let mut producer = log.producer()?;
         let meter = Meter::new(self.stats, self.json, &inputs);
         let terms = self.terms(&conversion);
@@ -250,7 +250,9 @@ impl Append {
             self.place.refuse_inside(pin)?;
             options = options.pin(pin);
         }
-        let log = open_with(&self.place, options, telling_environment(teller()?)).map_err(failure_to_open)?;
+        let teller = Teller::start()?;
+        let environment = telling_environment(teller.tell());
+        let log = open_with(&self.place, options, environment).map_err(failure_to_open)?;
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
@@ -260,7 +262,7 @@ impl Append {
         let acks = self.acks.then(|| Acks::start(&log, taken.clone())).transpose()?;
         *phase.lock().unwrap_or_else(PoisonError::into_inner) =
             Phase::Open { closing: log.closing(), is_told: false };
-        Ok((interrupt, Open { inputs, taken, conversion, numbered, acks, log }))
+        Ok((interrupt, Open { inputs, taken, conversion, numbered, acks, log, teller }))
     }
 
     /// Tells that it ended before the first line was looked at.
@@ -297,6 +299,7 @@ struct Open {
     numbered: Option<Numbered>,
     acks: Option<Acks>,
     log: Log,
+    teller: Teller,
 }
 
 /// Why entries cannot be appended here; to a log that somebody else has open they may be sent.

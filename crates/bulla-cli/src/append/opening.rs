@@ -1,20 +1,13 @@
 //! Opening a log to write it, and what is told of that.
 
-use crate::exit::Failure;
-use crate::interrupt::no_room;
 use crate::log_paths::LogPaths;
 use crate::lost_frames::tell_unknown_events;
-use crate::terminal::tell_what_is_tried_again;
-use bulla::environment::{Environment, Tell};
+use bulla::environment::Environment;
 use bulla::store::FileSystem;
 use bulla::text::spelling::{agreeing, counted};
 use bulla::{HoldDifference, Log, Options, Recovery, ResumedErasure};
 use std::path::Path;
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
-
-/// The same trouble is told again after so long.
-const TOLD_AGAIN: Duration = Duration::from_secs(10);
+use std::sync::Arc;
 
 /// Opens a log for writing, and tells what that recovered, how holds differed from what the log tells of them, and what came of an
 /// erasure that was cut short.
@@ -45,24 +38,6 @@ pub(crate) fn tell_opened(log: &Log) {
 /// Tells that there is a new pin: whoever expected one to be there finds out so.
 pub(crate) fn tell_made_pin(path: &Path, frames: u64) {
     note!("made the pin {}, which covers {}: there was none", path.display(), counted(frames, "frame"));
-}
-
-/// What tells at once what the log waits for, from a thread of its own: the log's must not wait for whoever reads what is told.
-pub(crate) fn teller() -> Result<Tell, Failure> {
-    let (failed, told) = mpsc::sync_channel::<String>(1);
-    let tell = move || {
-        let mut before = None::<(String, Instant)>;
-        for what in told {
-            // Several threads may meet the same.
-            if !before.is_some_and(|(before, at)| before == what && at.elapsed() < TOLD_AGAIN) {
-                tell_what_is_tried_again(&what);
-            }
-            before = Some((what, Instant::now()));
-        }
-    };
-    let thread = std::thread::Builder::new().name("bulla-told".to_owned()).spawn(tell);
-    thread.map_err(|error| no_room("starting a thread", &error))?;
-    Ok(Arc::new(move |what: &str| drop(failed.try_send(what.to_owned()))))
 }
 
 pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, cose_damaged, .. }: Recovery) {

@@ -98,16 +98,16 @@ fn nor_does_it_allocate_where_entries_come_from_a_source() {
     let source = log.source(SourceId([1; 16]), b"a file").unwrap();
     let mut producer = log.producer().unwrap();
     warm_up(&workshop, &mut producer);
-    let entry = entry();
+    let (entry, appends) = (entry(), appends() as u64);
     let start = allocations();
-    for number in 0..appends() as u64 {
+    for number in 0..appends {
         let place = Place { range: 100 * number..100 * (number + 1), check: number };
         producer.append_from(&entry, &source, &place).unwrap();
     }
     assert_eq!(allocations() - start, 0);
     producer.flush().unwrap().durable().unwrap();
     let state = log.sources().unwrap().remove(0);
-    assert_eq!((state.ranges.len(), state.resume(0).0), (1, 100 * appends() as u64));
+    assert_eq!((state.ranges.len(), state.resume(0).0), (1, 100 * appends));
     drop(producer);
     log.close().unwrap();
 }
@@ -152,13 +152,13 @@ fn a_cold_producer_allocates_its_buffers() {
     let workshop = Workshop::new();
     let log = workshop.open(options());
     let mut producer = log.producer().unwrap();
-    let entry = entry();
+    let (entry, appends) = (entry(), appends());
     let start = allocations();
-    for _ in 0..appends() {
+    for _ in 0..appends {
         producer.append(&entry).unwrap();
     }
     let allocated = allocations() - start;
-    println!("{allocated} allocations in {} appends", appends());
+    println!("{allocated} allocations in {appends} appends");
     // At most 256 buffers, of two pieces each.
     assert!((2..=2 * 256).contains(&allocated), "{allocated} allocations");
     drop(producer);
