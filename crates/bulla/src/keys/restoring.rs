@@ -43,7 +43,7 @@ const OLDER_LOG: &str = " older-log ";
 const END: u64 = 1 << 32;
 /// In the place of a root that nothing told.
 const NO_ROOT: &str = "-";
-/// The most ids of parts, those that the seal state and the vault know and the log tells.
+/// The most ids of parts: the seal state and the vault know no more.
 const MOST_PARTS: usize = 2048;
 /// The longest file of them, in bytes.
 const MOST: u64 = 224 + 33 * MOST_PARTS as u64;

@@ -199,8 +199,8 @@ impl Found {
 
     /// Whether nothing has to be given up of what an attempt wrote down that came no further than that, and maybe to marking the vault: the log
     /// is whole again, or another attempt has given it up, and the vault, if there is one, has followed all that the keys knew of, or what the log
-    /// told when it was given up. A marked one follows all of the log anew. `told` says that a seal state which is put back speaks of more than was
-    /// left, where nothing told what was known.
+    /// told when it was given up. A marked one follows all of the log anew. `known` are the parts that were known to be given up when the attempt
+    /// began. `told` says that a seal state which is put back speaks of more than was left, where nothing told what was known.
     ///
     /// # Errors
     /// Where the vault or the log cannot be read.
