@@ -8,6 +8,15 @@ use tempfile::TempDir;
 
 const STATE: &str = "audit.keys/seal.state";
 
+/// A log with a backup path that took four entries on its own directory, and is closed.
+fn with_four(erasure: bool) -> World {
+    let world = World::with_erasure(&["/backup"], erasure);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    log.close().unwrap();
+    world
+}
+
 /// A log whose frames behind the fourth entry are lost, and the seal state with them; and its vault from before these frames.
 fn without_seal_state() -> (World, TempDir) {
     let world = World::with_erasure(&["/backup"], true);
@@ -93,10 +102,7 @@ fn the_vault_that_has_followed_more_than_is_left_is_read_under_and_none_from_bef
 #[test]
 fn each_part_is_told_of_once_wherever_giving_it_up_stops() {
     for erasure in [false, true] {
-        let mut made = World::with_erasure(&["/backup"], erasure);
-        let log = made.open_stepped().unwrap();
-        made.append_stepped(&log, 0..4);
-        log.close().unwrap();
+        let mut made = with_four(erasure);
         let older = erasure.then(|| made.vault_copy());
         lose_end_and_seal_state(&made);
         older.into_iter().for_each(|older| made.put_vault_back(older));
@@ -123,10 +129,7 @@ fn each_part_is_told_of_once_wherever_giving_it_up_stops() {
 #[test]
 fn the_seal_state_tells_how_far_a_lost_path_went() {
     for erasure in [false, true] {
-        let made = World::with_erasure(&["/backup"], erasure);
-        let log = made.open_stepped().unwrap();
-        made.append_stepped(&log, 0..4);
-        log.close().unwrap();
+        let made = with_four(erasure);
         let earlier = lose_end(&made);
         let error = made.take_up().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Tampered, "{error}");
@@ -200,10 +203,7 @@ fn the_seal_state_tells_how_far_a_lost_path_went() {
 /// Of which nothing had told when that was said.
 #[test]
 fn a_seal_state_that_is_put_back_has_nothing_more_given_up_than_was_said() {
-    let made = World::with_erasure(&["/backup"], false);
-    let log = made.open_stepped().unwrap();
-    made.append_stepped(&log, 0..4);
-    log.close().unwrap();
+    let made = with_four(false);
     lose_end(&made);
     let known = made.killed().give_up().unwrap().outlook.known.frames;
     let spoken_of = made.machine.read(STATE).unwrap();
@@ -255,10 +255,7 @@ fn a_seal_state_that_is_put_back_has_nothing_more_given_up_than_was_said() {
 #[test]
 fn another_part_that_is_lost_is_told_of_by_the_seal_state_since() {
     for erasure in [false, true] {
-        let mut made = World::with_erasure(&["/backup"], erasure);
-        let log = made.open_stepped().unwrap();
-        made.append_stepped(&log, 0..4);
-        log.close().unwrap();
+        let mut made = with_four(erasure);
         lose_end(&made);
         let first = made.machine.read(STATE).unwrap();
         let known = made.give_up().unwrap().outlook.known.frames;
@@ -299,10 +296,7 @@ fn another_part_that_is_lost_is_told_of_by_the_seal_state_since() {
 /// speaks of.
 #[test]
 fn a_seal_state_from_before_what_the_vault_knows_to_be_given_up_does_not_say_what_is_lost() {
-    let made = World::with_erasure(&["/backup"], true);
-    let log = made.open_stepped().unwrap();
-    made.append_stepped(&log, 0..4);
-    log.close().unwrap();
+    let made = with_four(true);
     lose_end(&made);
     let (left, first) = (made.files_below("audit"), made.machine.read(STATE).unwrap());
     made.give_up().unwrap();
@@ -343,10 +337,7 @@ fn a_seal_state_from_before_what_the_vault_knows_to_be_given_up_does_not_say_wha
 /// The vault stays marked with what an attempt was to give up, and the seal state has to know of it as well.
 #[test]
 fn what_is_lost_is_given_up_after_an_attempt_that_came_to_nothing() {
-    let made = World::with_erasure(&["/backup"], true);
-    let log = made.open_stepped().unwrap();
-    made.append_stepped(&log, 0..4);
-    log.close().unwrap();
+    let made = with_four(true);
     let left = made.files_below("audit");
     let log = made.open();
     made.append(&log, 4..8);
@@ -401,10 +392,7 @@ fn what_is_lost_is_given_up_after_an_attempt_that_came_to_nothing() {
 /// Each attempt of a log without erasure that begins anew draws an id of its own.
 #[test]
 fn a_key_directory_from_an_attempt_gives_nothing_up_of_a_log_that_another_one_has_gone_on_with() {
-    let made = World::with_erasure(&["/backup"], false);
-    let log = made.open_stepped().unwrap();
-    made.append_stepped(&log, 0..4);
-    log.close().unwrap();
+    let made = with_four(false);
     let left = made.files_below("audit");
     let log = made.open();
     made.append(&log, 4..8);
