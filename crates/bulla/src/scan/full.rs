@@ -473,7 +473,10 @@ impl<'a> Scan<'a> {
             finding.entries(commitment.first_entry, commitment.entries)
         };
         let seal = cursor.seal(end(offset))?;
-        let mut wrong_seal = told(FindingKind::SealMismatch, "its seal does not hold");
+        let [wrong, other] =
+            ["its seal does not hold", "the epoch frame after it records another seal"].map(|detail| {
+                told(FindingKind::SealMismatch, detail).unless_explained_elsewhere(&self.not_there)
+            });
         let (group, damage) = match &head {
             Ok(Some(head)) if head.encoded == *encoded => (Some(head.group), None),
             Ok(_) => (None, Some("its commitment is not the one in the tree")),
@@ -489,7 +492,7 @@ impl<'a> Scan<'a> {
             None => {
                 seal_told = !self.seals.check(group.as_slice(), encoded, seal);
                 if seal_told {
-                    self.add(wrong_seal.clone());
+                    self.add(wrong);
                 }
             }
         }
@@ -497,9 +500,8 @@ impl<'a> Scan<'a> {
             epoch.original = group.map(|group| (group, seal));
             epoch.seal_told = seal_told;
         }
-        wrong_seal.detail = "the epoch frame after it records another seal".to_owned();
         let told_wrong = seal_told || damage.is_some();
-        let last = self.last.replace(Last { seal, group, told: told_wrong, finding: wrong_seal });
+        let last = self.last.replace(Last { seal, group, told: told_wrong, finding: other });
         if last.as_ref().and_then(|last| last.group).zip(group).is_some_and(|(before, group)| group < before)
         {
             self.add(told(FindingKind::Numbering, "its group is before that of the frame before it"));

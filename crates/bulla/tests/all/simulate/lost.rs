@@ -185,7 +185,9 @@ impl Life {
             FindingKind::FrameDamaged => {
                 may_be_explained(finding) && (is_of_crash(finding) || is_of_copy(finding))
             }
-            FindingKind::BodyDamaged => may_be_explained(finding) && is_of_copy(finding),
+            FindingKind::BodyDamaged | FindingKind::SealMismatch => {
+                may_be_explained(finding) && is_of_copy(finding)
+            }
             _ => is_of_keys(finding),
         };
         let unexplained = others.iter().copied().filter(|finding| !is_explained(finding)).collect::<Vec<_>>();
