@@ -1,7 +1,7 @@
 //! A log as it is at one moment, which all passes of one reading share.
 //!
 //! Invariants:
-//! - configuration and checkpoint are of one time: who changes `[log]` changes both;
+//! - configuration and checkpoint are of one time: who changes `[log]` changes both, and the checkpoint is the same before the file is read and after;
 //! - whether a writer lives is looked at before the checkpoint is read, and again once everything was read, before the
 //!   checkpoint is compared. So what follows the checkpoint counts as left by nobody only where no writer can have been at
 //!   work in between: one that had come and gone would have signed another checkpoint;
@@ -71,8 +71,13 @@ impl Snapshot {
             let now = config::load(&*store).ok().map(|(now, _)| now);
             // The file of another log is no change of this one's.
             let changed = now.filter(|now| now.digest != config.digest && now.id == config.id);
+            // An earlier `[log]` can be in force again, which does not go with the checkpoint of the time between.
+            let is_same = |Signed { note, .. }: &Signed| Ok::<_, Error>(read_any_note(&*store)? == *note);
+            let is_of_one_time = read.as_ref().map_or(Ok(true), is_same)?;
             if let Some(now) = changed.filter(|_| changes < ATTEMPTS) {
                 (config, changes) = (now, changes + 1);
+            } else if !is_of_one_time && changes < ATTEMPTS {
+                changes += 1;
             } else if live && looks < WITNESS_ATTEMPTS && found.has(FindingKind::Unwitnessed) {
                 // Beside a writer, witnesses may be about to sign the first checkpoint that they see.
                 clock.wait(PAUSE, &Interrupt::default());

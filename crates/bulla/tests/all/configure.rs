@@ -1,5 +1,6 @@
 //! Changes of the configuration: who may, what the log says of it, and what else is refused.
 
+mod changed_back;
 mod effect;
 
 use bulla::config::{self, LogConfig};
