@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import shutil
@@ -370,7 +371,7 @@ class Logs(unittest.TestCase):
         told = self.theirs("export", Sample(sample.log, sample.keys), "--keys", str(older.vault))
         self.assertEqual((told.returncode, told.stdout), (1, b""), told.stderr)
         restoring = sample.keys / "restoring"
-        restoring.write_text(f"0 0 older-log 9 7 {'5a' * 16} -\n")
+        restoring.write_text(f"0 0 older-log 9 7 {'5a' * 16} {'5a' * 16} -\n")
         try:
             with self.assertRaisesRegex(Refused, "must know of the part of the log which is being given up"):
                 verify.verified(sample.log, hand)
@@ -378,6 +379,17 @@ class Logs(unittest.TestCase):
             self.assertEqual((told.returncode, told.stdout), (5, b""), told.stderr)
         finally:
             restoring.unlink()
+        place = sample.keys / "seal.state"
+        state = place.read_bytes()
+        content = state[:-32] + b"\xff" * 16
+        place.write_bytes(content + hashlib.sha256(content).digest())
+        try:
+            with self.assertRaisesRegex(Refused, "must know of the part of the log that seal.state knows"):
+                verify.verified(sample.log, hand)
+            told = self.theirs("export", sample)
+            self.assertEqual((told.returncode, told.stdout), (5, b""), told.stderr)
+        finally:
+            place.write_bytes(state)
 
     def test_an_event_that_nobody_orders_is_not_checked_with_an_erasure_key(self) -> None:
         sample = self.samples["erased"]

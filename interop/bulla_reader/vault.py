@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sqlite3
 from pathlib import Path
@@ -248,11 +249,22 @@ class Vault:
         unknown = [f"which frame {frame} tells of" for part, frame in told.items() if frame >= self.follows and part not in self.given_up]
         restoring = self.directory / "restoring"
         text = notes.text_of(restoring.read_bytes(), "restoring") if restoring.is_file() else ""
-        begun = re.search(r" older-log \d+ \d+ ([0-9a-f]{32}) (?:-|[0-9a-f]{64})(?: [0-9a-f]{32})*\n\Z", text)
+        begun = re.search(r" older-log \d+ \d+ [0-9a-f]{32} ([0-9a-f]{32}) (?:-|[0-9a-f]{64})(?: [0-9a-f]{32})*\n\Z", text)
         if begun is not None and bytes.fromhex(begun[1]) not in self.given_up:
             unknown.append("which is being given up")
+        if not self.parts_of_seal_state() <= set(self.given_up):
+            unknown.append("that seal.state knows to be given up")
         if unknown:
             raise Refused("vault", f"must know of the part of the log {unknown[0]}")
+
+    def parts_of_seal_state(self) -> set[bytes]:
+        """The parts of the log that were given up, as a seal state tells that can be read."""
+        place = self.directory / "seal.state"
+        state = place.read_bytes() if place.is_file() else b""
+        content, check = state[:-32], state[-32:]
+        if content[:8] != b"bullaSS5" or hashlib.sha256(content).digest() != check:
+            return set()
+        return {content[at : at + 16] for at in range(248, len(content), 16)}
 
     def subject(self, number: int) -> Optional[tuple[bytes, bytes]]:
         """Key and pseudonym of a data subject, where there is one of that number."""

@@ -37,6 +37,7 @@ use crate::write::engine::pins::PinAtHand;
 use crate::write::engine::{
     Directories, Engine, Vaults, after_resumed, check_kept_replicas, load_signing_key, mark_given_up, tuning,
 };
+use crate::write::recover::earlier::not_done;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::PartId;
 use bulla_crypto::recipients::Identity;
@@ -181,8 +182,18 @@ impl Restore {
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let log = paths::join_to_write(log, Some(&keys), &[], &self.environment)?;
         let stores = (log.clone(), keys.clone());
-        let Begun { config, directories, state, unknown, told, parts, is_refused, reader, replicas, looked } =
-            self.begin(&stores)?;
+        let Begun {
+            config,
+            directories,
+            state,
+            unknown,
+            kept,
+            comes_to_nothing,
+            is_refused,
+            reader,
+            replicas,
+            looked,
+        } = self.begin(&stores)?;
         let Looked { outlook, mut numbers, mut erased, is_cut } = looked;
         (self.tell)(&outlook);
         if is_refused {
@@ -193,11 +204,14 @@ impl Restore {
         }
         // What was kept about data subjects is as old as the backup, and nothing says what of it holds no more.
         personal::remove(&*keys)?;
+        if comes_to_nothing {
+            // Before that is written: a seal state of an attempt of which nothing else is there is not gone on with.
+            state.save(&*keys)?;
+        }
         // In this order: with the seal state alone the log would open.
         let given_up = unknown.as_ref().and_then(|unknown| unknown.given_up);
-        let unknown = unknown.map(|unknown| Unknown { given_up: given_up.or(told), ..unknown });
+        let unknown = unknown.map(|unknown| Unknown { given_up: given_up.or(kept), ..unknown });
         if let Some(unknown) = &unknown {
-            // What is told already stays there until all that goes with it is in place.
             unknown.save(&*keys)?;
             if unknown.new_vault {
                 vault::create_lost_vault(&config, &*keys, &self.environment)?;
@@ -206,14 +220,14 @@ impl Restore {
         // Before the seal state is there, and before opening the log has the vault follow it: after either nothing else says that the log was longer.
         if given_up.is_some() {
             let (stores, erased) = ((&*log, &*keys), is_cut.then_some(&erased));
-            let marks = (&parts, outlook.vault_behind);
+            let marks = (&state.given_up, outlook.vault_behind);
             mark_given_up(&replicas, stores, (&config, &self.environment), marks, erased)?;
         }
         if outlook.makes_seal_state || given_up.is_some() {
             state.save(&*keys)?;
         }
-        let vaults = Vaults::of_restore(given_up.is_some());
-        let engine = Engine::open_as(stores, &directories, Options::default(), self.environment, vaults)?;
+        let opened = (Vaults::of_restore(given_up.is_some()), state.attempt);
+        let engine = Engine::open_as(stores, &directories, Options::default(), self.environment, opened)?;
         let (hold_differences, resumed) = (engine.hold_differences.clone(), engine.resumed.clone());
         if let Some(ResumedErasure::Finished { numbers }) = &resumed {
             erased.extend(numbers);
@@ -284,12 +298,10 @@ impl Restore {
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &gone_on_with)?;
         // Until that is done the log does not open: nothing else can have been lost of which nothing tells.
         let is_told = recorded.is_some_and(|part| found.is_given_up(part));
-        // What an attempt came to an end with is no part that is being given up, even where its record is still there, or there again.
-        let given_up_before = recorded.filter(|part| {
-            // Nor is one that began without the seal state, which is there again and tells of more.
-            let knew_all = gone_on_with.replaces.is_none_or(|replaces| replaces.size <= part.known);
-            knew_all && !is_told
-        });
+        // What an attempt came to an end with is no part that is being given up, even where its record is still there, or there again. Nor is one of
+        // which the seal state tells more: that came after it, or was not there when it began.
+        let is_all = |before: &&Unknown| gone_on_with.adds_nothing_to(before) && !is_told;
+        let given_up_before = before.as_ref().filter(is_all).and_then(|before| before.given_up);
         if !self.older_log && given_up_before.is_none() {
             found.require_newest((&**log, &**keys), vault.as_ref(), &gone_on_with)?;
             if has_lost_path && !is_told {
@@ -297,29 +309,53 @@ impl Restore {
             }
         }
         found.compare((&**log, &config), pin.as_ref())?;
-        let is_untold = has_lost_path && !found.is_shorter() && !is_told;
+        let is_undone = recorded.is_none() && gone_on_with.is_undone(&found.parts());
+        if is_undone && !self.older_log {
+            return Err(not_done(&**keys));
+        }
+        let is_untold = (has_lost_path || is_undone) && !found.is_shorter() && !is_told;
         let in_place = vault.as_ref().filter(|_| !new_vault);
         let is_whole = match given_up_before {
             Some(part) if !is_untold && (in_place.is_some() || !config.erasure) => {
                 let speaks_of_more = !gone_on_with.is_made && gone_on_with.known_frames() > part.left;
                 let has_all_paths = !log.paths().is_some_and(Paths::has_lost_one);
                 let known = before.as_ref().map(|before| &before.parts);
-                found.is_whole(in_place, part, known, part.known == 0 && speaks_of_more && has_all_paths)?
+                let since =
+                    |id: &PartId| known.is_some_and(|known| gone_on_with.was_given_up_since(part, known, id));
+                found.is_whole(in_place, part, &since, part.known == 0 && speaks_of_more && has_all_paths)?
             }
             _ => false,
         };
-        let given_up_before = given_up_before.filter(|_| !is_whole);
+        let (whole, given_up_before) = match is_whole {
+            true => (given_up_before, None),
+            false => (None, given_up_before),
+        };
+        let kept = match (whole, in_place) {
+            (Some(part), Some(vault)) if found.is_marked(vault, part)? => Some(gone_on_with.known_of(part)),
+            _ => recorded.filter(|_| is_told),
+        };
         // An attempt that makes the vault anew has made the one that is marked with its id, or makes it now.
         let makes_vault = before.as_ref().is_some_and(|before| before.new_vault);
         let vault_and_random = (vault.as_ref(), makes_vault, &*self.environment.random);
         let given_up = found.given_up(is_untold, (given_up_before, recorded), vault_and_random)?;
+        let known = match &before {
+            Some(before) if given_up_before.or(whole).is_some() => before.parts.clone(),
+            _ => {
+                // What the log tells itself, it tells in frames that are left.
+                let mut known = vault.as_ref().map_or(Ok(BTreeSet::new()), known_parts)?;
+                known.extend(&gone_on_with.state.given_up);
+                known
+            }
+        };
         let mut parts = found.parts();
+        parts.extend(known.iter().chain(&gone_on_with.state.given_up));
         parts.extend(given_up.map(|part| part.id));
         let (mut vault_behind, mut is_refused) = (false, false);
         match (given_up, in_place) {
             (Some(part), Some(vault)) => {
                 vault.require_room(&parts)?;
-                vault_behind = found.is_behind(vault, part)?;
+                vault_behind =
+                    gone_on_with.is_newer_than(vault, before.as_ref())? || found.is_behind(vault, part)?;
                 is_refused = vault_behind && !self.older_vault && !found.is_marked(vault, part)?;
             }
             (None, Some(vault)) if found.is_older() => {
@@ -328,15 +364,6 @@ impl Restore {
             }
             _ => {}
         }
-        let known = match &before {
-            Some(before) if given_up_before.is_some() => before.parts.clone(),
-            _ => {
-                // What the log tells itself, it tells in frames that are left.
-                let mut known = vault.as_ref().map_or(Ok(BTreeSet::new()), known_parts)?;
-                known.extend(&gone_on_with.state.given_up);
-                known
-            }
-        };
         let unknown = match config.erasure || given_up.is_some() || before.is_some() {
             true => Some(first_unknown(
                 before.as_ref(),
@@ -362,9 +389,21 @@ impl Restore {
         }
         let replicas = tuning.vault_replicas;
         let mut state = gone_on_with.state;
-        state.given_up.extend(&parts);
-        let told = recorded.filter(|_| is_told);
-        Ok(Begun { config, directories, state, unknown, told, parts, is_refused, reader, replicas, looked })
+        let comes_to_nothing = whole.is_some() && state.attempt.is_some();
+        state.given_up = parts;
+        state.attempt = given_up.or(recorded.filter(|_| is_told)).map(|part| part.attempt());
+        Ok(Begun {
+            config,
+            directories,
+            state,
+            unknown,
+            kept,
+            comes_to_nothing,
+            is_refused,
+            reader,
+            replicas,
+            looked,
+        })
     }
 
     /// Whether a new vault is made: where that is asked for, and where an earlier attempt to make one was cut short and nothing has come
@@ -439,13 +478,15 @@ fn tell(engine: &Engine, log: &Arc<dyn Store>, GivenUp { known, id, .. }: GivenU
 struct Begun {
     config: LogConfig,
     directories: Arc<Directories>,
+    /// Of the parts of the log that were given up it has those of which the log tells, and the one that is given up now.
     state: SealState,
     /// Of a log with erasure, and of one that is gone on with although it may have been longer, or was.
     unknown: Option<Unknown>,
-    /// What an attempt has given up that came no further than telling it.
-    told: Option<GivenUp>,
-    /// The parts of the log that were given up, as it tells, with the one that is given up now.
-    parts: BTreeSet<PartId>,
+    /// What stays written of an attempt, although nothing is given up now, until all that goes with its end is in place: it came no further than
+    /// telling what it gave up, or marked the vault, and the log is whole again.
+    kept: Option<GivenUp>,
+    /// Whether the seal state is of an attempt that gives nothing up.
+    comes_to_nothing: bool,
     /// Whether the vault is behind, and nobody has said that it may be.
     is_refused: bool,
     /// Of a log with erasure.

@@ -4,13 +4,14 @@ use super::Client;
 use crate::format::config;
 use crate::keys::files;
 use crate::keys::restoring::Unknown;
+use crate::keys::seal_state::SealState;
 use crate::keys::vault::open_to_read;
 use crate::read::reader::Reader;
 use crate::scan::paths::open_log;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, ErrorKind, FileSystem, Result};
+use bulla_store::{Error, ErrorKind, FileSystem, Result, Store};
 use bulla_vault::Vault;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -129,12 +130,16 @@ impl GroupKeys for SubjectKeys {
     fn erased_up_to(&self) -> Result<Followed> {
         let followed = self.ask(|source| source.erased_up_to())?;
         let store = FileSystem::new(&self.keys);
-        match Unknown::load(&store)? {
-            Some(Unknown { given_up: Some(part), .. }) if followed.given_up.contains(&part.id) => {
-                Ok(followed)
-            }
-            Some(unknown @ Unknown { given_up: Some(_), .. }) => Err(unknown.unfinished(&store)),
-            _ => Ok(followed),
+        let lacks =
+            |unknown: &Unknown| unknown.given_up.is_some_and(|part| !followed.given_up.contains(&part.id));
+        if let Some(unknown) = Unknown::load(&store)?.filter(lacks) {
+            return Err(unknown.unfinished(&store));
+        }
+        // Without one that can be read the log alone tells.
+        let state = SealState::load(&store).ok();
+        match state.is_some_and(|state| !state.given_up.is_subset(&followed.given_up)) {
+            true => Err(of_older(&store)),
+            false => Ok(followed),
         }
     }
 
@@ -149,6 +154,18 @@ impl GroupKeys for SubjectKeys {
     fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {
         self.ask(|source| source.whose(asked))
     }
+}
+
+/// Why nothing is read under a vault that does not know of a part of the log which the seal state knows to be given up.
+fn of_older(keys: &dyn Store) -> Error {
+    let message = format!(
+        "{} does not know of a part of the log that was given up (`bulla restore --older-log`), and {} does: it is an older copy, and whoever was \
+         erased since may have a key in it. Bring the newest one; under this one the log is read once it was opened to write with it, or taken up by \
+         `bulla restore`",
+        keys.describe(files::VAULT),
+        keys.describe(files::SEAL_STATE)
+    );
+    Error::new(ErrorKind::Refused, message)
 }
 
 impl Reader {

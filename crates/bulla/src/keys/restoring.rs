@@ -1,6 +1,7 @@
 //! What a key directory that is being taken up did not know when that began: it is kept there until that is done.
 
 use crate::keys::files;
+use crate::keys::seal_state::Attempt;
 use bulla_crypto::group::PartId;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -28,6 +29,8 @@ pub(crate) struct GivenUp {
     pub(crate) root: Option<Hash>,
     /// How many frames were left when that began.
     pub(crate) left: u64,
+    /// The loss, however often its attempts draw another id for the part: the first of these ids.
+    pub(crate) loss: PartId,
     /// The vault with which it is given up is marked with it.
     pub(crate) id: PartId,
 }
@@ -35,8 +38,8 @@ pub(crate) struct GivenUp {
 /// What follows the numbers where a new vault is being made.
 const NEW_VAULT: &str = " new-vault";
 /// What follows that where the log may end before what the vault has followed: how many frames the keys knew of comes behind it, then how
-/// many the log had, then the id of what is given up, then the root over the frames that the keys knew of, then the ids of the parts that were known to be
-/// given up before.
+/// many the log had, then the id of the loss, then that of what is given up, then the root over the frames that the keys knew of, then the ids of the
+/// parts that were known to be given up before.
 const OLDER_LOG: &str = " older-log ";
 
 /// No vault gives this number, nor one above it.
@@ -46,7 +49,14 @@ const NO_ROOT: &str = "-";
 /// The most ids of parts: the seal state and the vault know no more.
 const MOST_PARTS: usize = 2048;
 /// The longest file of them, in bytes.
-const MOST: u64 = 224 + 33 * MOST_PARTS as u64;
+const MOST: u64 = 257 + 33 * MOST_PARTS as u64;
+
+impl GivenUp {
+    /// What the seal states of its attempts say.
+    pub(crate) fn attempt(&self) -> Attempt {
+        Attempt { loss: self.loss, part: self.id }
+    }
+}
 
 impl Unknown {
     /// What is written down in `keys`; `None` where nothing is being taken up.
@@ -61,13 +71,13 @@ impl Unknown {
                 Some((text, words)) => {
                     let mut words = words.split(' ');
                     let (known, left) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-                    let id = PartId::parse(words.next()?)?;
+                    let (loss, id) = (PartId::parse(words.next()?)?, PartId::parse(words.next()?)?);
                     let root = match words.next()? {
                         NO_ROOT => None,
                         root => Some(Hash::parse(root)?),
                     };
                     let parts = words.map(PartId::parse).collect::<Option<_>>()?;
-                    (text, Some(GivenUp { known, root, left, id }), parts)
+                    (text, Some(GivenUp { known, root, left, loss, id }), parts)
                 }
                 None => (text, None, BTreeSet::new()),
             };
@@ -118,10 +128,10 @@ impl Unknown {
 
     fn text(&self) -> String {
         let new_vault = if self.new_vault { NEW_VAULT } else { "" };
-        let given_up = self.given_up.map(|GivenUp { known, root, left, id }| {
+        let given_up = self.given_up.map(|GivenUp { known, root, left, loss, id }| {
             let root = root.map_or_else(|| NO_ROOT.to_owned(), |root| root.to_string());
             let parts = self.parts.iter().map(|part| format!(" {part}")).collect::<String>();
-            format!("{OLDER_LOG}{known} {left} {id} {root}{parts}")
+            format!("{OLDER_LOG}{known} {left} {loss} {id} {root}{parts}")
         });
         format!("{} {}{new_vault}{}\n", self.frame, self.subject, given_up.unwrap_or_default())
     }
@@ -140,7 +150,8 @@ mod tests {
     #[test]
     fn it_has_one_spelling_and_bounds() {
         let keys = Memory::new();
-        let part = GivenUp { known: u64::MAX, root: None, left: u64::MAX, id: PartId([0xaf; 16]) };
+        let (loss, id) = (PartId([0xfa; 16]), PartId([0xaf; 16]));
+        let part = GivenUp { known: u64::MAX, root: None, left: u64::MAX, loss, id };
         let parts = [None, Some(part), Some(GivenUp { root: Some(Hash([0x5a; 32])), ..part })];
         for (new_vault, given_up) in parts.into_iter().flat_map(|part| [(false, part), (true, part)]) {
             for count in [0, 1, 2, MOST_PARTS] {
@@ -166,18 +177,19 @@ mod tests {
             "2 1 older-log\n",
             "2 1 older-log 10\n",
             "2 1 older-log 10 4\n",
-            "2 1 older-log 10 04 000102030405060708090a0b0c0d0e0f -\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e -\n",
-            "2 1 older-log 10 4 000102030405060708090A0B0C0D0E0F -\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - 1\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - new-vault\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - older-log 10 4 000102030405060708090a0b0c0d0e0f -\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f 00\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - \n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - 000102030405060708090a0b0c0d0e\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - 000102030405060708090a0b0c0d0e0f 000102030405060708090a0b0c0d0e0f\n",
-            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f - 100102030405060708090a0b0c0d0e0f 000102030405060708090a0b0c0d0e0f\n",
+            "2 1 older-log 10 04 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f -\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e -\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090A0B0C0D0E0F -\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f - 1\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f - new-vault\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f - older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f -\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f 00\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f - \n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f - 000102030405060708090a0b0c0d0e\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f - 000102030405060708090a0b0c0d0e0f 000102030405060708090a0b0c0d0e0f\n",
+            "2 1 older-log 10 4 f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0 000102030405060708090a0b0c0d0e0f - 100102030405060708090a0b0c0d0e0f 000102030405060708090a0b0c0d0e0f\n",
+            "2 1 older-log 10 4 000102030405060708090a0b0c0d0e0f -\n",
             "2 1 new-vault new-vault\n",
             "2 4294967296\n",
             "18446744073709551616 1\n",

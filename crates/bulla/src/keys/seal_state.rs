@@ -28,17 +28,30 @@ pub(crate) struct SealState {
     pub(crate) holds: u64,
     /// The parts of the log that were given up before: a log that tells of another one goes on with another history.
     pub(crate) given_up: BTreeSet<PartId>,
+    /// The attempt to give a part up that is not known to be done: what the state speaks of beyond what was left is its own.
+    pub(crate) attempt: Option<Attempt>,
 }
 
-const MAGIC: &[u8; 8] = b"bullaSS4";
+/// An attempt to give up the newest part of a log, which may be cut short and done again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    /// The loss that it gives up, however often it is done again.
+    pub(crate) loss: PartId,
+    /// The part, by the id that it was given last.
+    pub(crate) part: PartId,
+}
+
+const MAGIC: &[u8; 8] = b"bullaSS5";
 /// What it began with in earlier versions.
-const EARLIER: [&[u8; 8]; 3] = [b"bullaSS1", b"bullaSS2", b"bullaSS3"];
+const EARLIER: [&[u8; 8]; 4] = [b"bullaSS1", b"bullaSS2", b"bullaSS3", b"bullaSS4"];
 /// The longest file that is read, in bytes.
 const MOST: u64 = (LENGTH + MOST_PARTS * PART + CHECK) as u64;
 /// Without the ids of parts that were given up, in bytes.
-const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8 + 8 + 8;
+const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8 + 8 + 8 + 2 * PART;
 /// The id of a part, in bytes.
 const PART: usize = 16;
+/// In the place of the ids of an attempt where there is none.
+const NO_ATTEMPT: Attempt = Attempt { loss: PartId([0; PART]), part: PartId([0; PART]) };
 /// What it ends with, in bytes.
 const CHECK: usize = 32;
 /// The most parts of a log that can be given up.
@@ -48,7 +61,7 @@ impl SealState {
     /// That of a log without frames.
     pub(crate) fn first(log: LogId, terms: AllowedConfig, chain: SealChain) -> Self {
         let (root, given_up) = (tree::empty_root(), BTreeSet::new());
-        SealState { log, terms, chain, root, subjects: 0, followed: 0, holds: 0, given_up }
+        SealState { log, terms, chain, root, subjects: 0, followed: 0, holds: 0, given_up, attempt: None }
     }
 
     /// The tree that it was written for.
@@ -78,6 +91,8 @@ impl SealState {
         bytes.extend_from_slice(&self.subjects.to_le_bytes());
         bytes.extend_from_slice(&self.followed.to_le_bytes());
         bytes.extend_from_slice(&self.holds.to_le_bytes());
+        let Attempt { loss, part } = self.attempt.unwrap_or(NO_ATTEMPT);
+        [loss, part].iter().for_each(|PartId(id)| bytes.extend_from_slice(id));
         self.given_up.iter().for_each(|PartId(id)| bytes.extend_from_slice(id));
         let check = sha256(&[&bytes]);
         bytes.extend_from_slice(&check.0);
@@ -131,6 +146,12 @@ impl SealState {
         }
         let field = |at: usize| -> [u8; 32] { content[at..at + 32].try_into().unwrap_or_default() };
         let number = |at: usize| u64::from_le_bytes(content[at..at + 8].try_into().unwrap_or_default());
+        let given_up = parts.iter().map(|id| PartId(*id)).collect::<BTreeSet<_>>();
+        let id = |at: usize| PartId(content[at..at + PART].try_into().unwrap_or_default());
+        let attempt = Some(Attempt { loss: id(216), part: id(232) }).filter(|attempt| *attempt != NO_ATTEMPT);
+        if attempt.is_some_and(|attempt| !given_up.contains(&attempt.part)) {
+            return Err(damaged());
+        }
         let state = SealState {
             log: LogId(content[8..24].try_into().unwrap_or_default()),
             terms: AllowedConfig { current: Hash(field(24)), next: Hash(field(160)) },
@@ -139,7 +160,8 @@ impl SealState {
             subjects: number(192),
             followed: number(200),
             holds: number(208),
-            given_up: parts.iter().map(|id| PartId(*id)).collect(),
+            given_up,
+            attempt,
         };
         // What the vault has followed was signed, and so was what tells of holds.
         let frames = state.chain.next_frame();
@@ -150,6 +172,7 @@ impl SealState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     fn encoded((followed, holds): (u64, u64), given_up: &[u8], magic: &[u8; 8]) -> Vec<u8> {
         let (keys, chain) = (bulla_testkit::Memory::new(), SealChain::start([7; 32]));
         let terms = AllowedConfig::of(Hash([3; 32]));
@@ -196,6 +219,23 @@ mod tests {
         let mut most = SealState::parse(&encoded((0, 0), &ids(1024), MAGIC)).unwrap();
         most.given_up.insert(PartId([9; 16]));
         assert_eq!(most.save(&bulla_testkit::Memory::new()).unwrap_err().kind(), ErrorKind::Refused);
+    }
+
+    #[test]
+    fn an_attempt_gives_up_one_of_the_parts() {
+        let (keys, id) = (bulla_testkit::Memory::new(), |id| PartId([id; 16]));
+        let (chain, given_up) = (SealChain::start([7; 32]), BTreeSet::from([id(1), id(2)]));
+        let mut state = SealState::first(LogId([1; 16]), AllowedConfig::of(Hash([3; 32])), chain);
+        state.given_up = given_up;
+        let of_part = |part| Some(Attempt { loss: id(9), part });
+        for attempt in [None, of_part(id(1)), of_part(id(2))] {
+            state.attempt = attempt;
+            state.save(&keys).unwrap();
+            assert_eq!(SealState::load(&keys).unwrap().attempt, attempt);
+        }
+        state.attempt = of_part(id(3));
+        state.save(&keys).unwrap();
+        assert_eq!(SealState::load(&keys).map(drop).unwrap_err().kind(), ErrorKind::Unavailable);
     }
 
     #[test]

@@ -11,7 +11,7 @@
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::files::COSE_CHECKPOINT;
-use crate::keys::seal_state::SealState;
+use crate::keys::seal_state::{Attempt, SealState};
 use crate::write::commit::Durable;
 use crate::write::kept_pin::KeptPin;
 use crate::write::tree_files::TreeFiles;
@@ -71,6 +71,8 @@ pub(crate) struct Checkpointer {
     followed: u64,
     /// The parts of the log that were given up before it was opened.
     given_up: BTreeSet<PartId>,
+    /// The attempt to give one of them up that has opened the log.
+    attempt: Option<Attempt>,
     tree: TreeFiles,
     /// The seal chain after the last frame of the tree, which `[log]` may follow, and the number of frames up to the last event
     /// of a hold, where the tree has grown.
@@ -90,7 +92,7 @@ impl Checkpointer {
         config: Arc<LogConfig>,
         (signing, pin): (SigningKey, Option<KeptPin>),
         subjects: Option<Arc<dyn Subjects>>,
-        (followed, given_up): (u64, BTreeSet<PartId>),
+        (followed, given_up, attempt): (u64, BTreeSet<PartId>, Option<Attempt>),
         edge: (TileBuilder, Vec<u8>),
     ) -> Self {
         let tree = TreeFiles::new(log.clone(), edge);
@@ -109,6 +111,7 @@ impl Checkpointer {
             follows: false,
             followed,
             given_up,
+            attempt,
             tree,
             ahead: None,
             published,
@@ -186,8 +189,10 @@ impl Checkpointer {
             self.followed = size;
         }
         // Behind that: the seal state says how many frames the vault has followed, which has to be so however this is cut short.
-        let (log, followed, given_up) = (self.config.id, self.followed, self.given_up.clone());
-        SealState { log, terms, chain, root, subjects, followed, holds, given_up }.save(&*self.keys)?;
+        let (log, followed) = (self.config.id, self.followed);
+        let (given_up, attempt) = (self.given_up.clone(), self.attempt);
+        SealState { log, terms, chain, root, subjects, followed, holds, given_up, attempt }
+            .save(&*self.keys)?;
         let note = signed_note(&self.config.origin, size, root, &self.signing)?;
         if let Some(pin) = &mut self.pin {
             pin.advance((&*self.log, self.config.own_keys()), head, &note)?;

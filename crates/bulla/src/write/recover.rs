@@ -27,7 +27,7 @@ use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::event::Event;
 use crate::format::files;
 use crate::format::segment;
-use crate::keys::seal_state::SealState;
+use crate::keys::seal_state::{Attempt, SealState};
 use crate::write::commit::Start;
 use crate::write::tree_files;
 use bulla_crypto::group::PartId;
@@ -92,6 +92,8 @@ pub(crate) struct Found {
     set_aside: Vec<Event>,
     /// The frames that the vault had followed.
     pub(crate) followed: u64,
+    /// The attempt to give a part up of which the seal state does not know that it is done.
+    pub(crate) attempt: Option<Attempt>,
     pub(crate) report: Recovery,
 }
 
@@ -119,7 +121,8 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
         torn_bytes: torn,
         cose_damaged: false,
     };
-    Ok(Found { checkpoint, tiles, bundle, survey, set_aside: Vec::new(), followed: state.followed, report })
+    let SealState { followed, attempt, .. } = state;
+    Ok(Found { checkpoint, tiles, bundle, survey, set_aside: Vec::new(), followed, attempt, report })
 }
 
 impl Found {
@@ -136,6 +139,11 @@ impl Found {
     /// The parts of the log that were given up, as events tell which no checkpoint covers, with their frames.
     pub(crate) fn given_up(&self) -> &[(u64, PartId)] {
         &self.survey.given_up
+    }
+
+    /// The parts of the log that were given up, as the seal state and events behind it tell.
+    pub(crate) fn parts(&self) -> &BTreeSet<PartId> {
+        &self.survey.parts
     }
 
     /// The end of the tree that the log would go on with, and the number of its next frame.

@@ -199,8 +199,8 @@ impl Found {
 
     /// Whether nothing has to be given up of what an attempt wrote down that came no further than that, and maybe to marking the vault: the log
     /// is whole again, or another attempt has given it up, and the vault, if there is one, has followed all that the keys knew of, or what the log
-    /// told when it was given up. A marked one follows all of the log anew. `known` are the parts that were known to be given up when the attempt
-    /// began. `told` says that a seal state which is put back speaks of more than was left, where nothing told what was known.
+    /// told when it was given up. A marked one follows all of the log anew. `since` says of a part whether it was given up after the attempt
+    /// had begun, `told` that a seal state which is put back speaks of more than was left, where nothing told what was known.
     ///
     /// # Errors
     /// Where the vault or the log cannot be read.
@@ -208,14 +208,13 @@ impl Found {
         &self,
         vault: Option<&Vault>,
         part: GivenUp,
-        known: Option<&BTreeSet<PartId>>,
+        since: &dyn Fn(&PartId) -> bool,
         told: bool,
     ) -> Result<bool> {
         if self.parts().contains(&part.id) || self.line != Line::Own || self.is_cut {
             return Ok(false);
         }
-        let is_unknown = |id: &PartId| known.is_none_or(|known| !known.contains(id));
-        let was_given_up = self.told.iter().any(|(frame, id)| *frame >= part.left && is_unknown(id));
+        let was_given_up = self.told.iter().any(|(frame, id)| *frame >= part.left && since(id));
         let Some(vault) = vault else { return Ok(told || was_given_up || self.has_all(part)?) };
         let followed = vault.erased_up_to()?;
         if followed.given_up.contains(&part.id) {
@@ -274,7 +273,8 @@ impl Found {
                 PartId(id)
             }
         };
-        Ok(Some(GivenUp { known, root, left, id }))
+        let loss = before.map_or(id, |before| before.loss);
+        Ok(Some(GivenUp { known, root, left, loss, id }))
     }
 
     /// Whether it is with this vault that the part is being given up: what there is to say of that was said when it was marked.
@@ -356,6 +356,8 @@ pub(super) fn look(
     };
     let needed = gone_on_with.is_made
         || is_cut
+        || vault_behind
+        || given_up.is_some()
         || Unknown::load(keys)?.is_some()
         || !again.is_empty()
         || lost > 0

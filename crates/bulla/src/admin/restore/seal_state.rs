@@ -58,6 +58,52 @@ impl GoneOnWith {
         }
     }
 
+    /// Whether the seal state is of an attempt to give up what this one does.
+    fn is_of(&self, part: GivenUp) -> bool {
+        self.state.attempt.is_some_and(|attempt| attempt.loss == part.loss)
+    }
+
+    /// Whether the seal state which is replaced tells nothing that was not known when the attempt began that `begun` is of: it is that attempt's own, or
+    /// from before it.
+    pub(super) fn adds_nothing_to(&self, begun: &Unknown) -> bool {
+        let (Some(TreeHead { size, .. }), Some(part)) = (self.replaces, begun.given_up) else { return true };
+        let given_up = &self.state.given_up;
+        let is_earlier = !given_up.contains(&part.id) && given_up.is_subset(&begun.parts);
+        self.is_of(part) || is_earlier && size <= part.known
+    }
+
+    /// Whether the seal state knows of a part that was given up, and the vault does not: it is from before that, however many frames
+    /// it has followed. Of the attempt's own state those count that were known when the attempt `begun` began.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub(super) fn is_newer_than(&self, vault: &Vault, begun: Option<&Unknown>) -> Result<bool> {
+        let own = begun.filter(|begun| begun.given_up.is_some_and(|part| self.is_of(part)));
+        let known = own.map_or(&self.state.given_up, |begun| &begun.parts);
+        Ok(!known.is_subset(&vault.given_up()?))
+    }
+
+    /// Whether the seal state is of an attempt that is not done, since the log does not tell what that was to give up: `told` are the parts of which it
+    /// tells.
+    pub(super) fn is_undone(&self, told: &BTreeSet<PartId>) -> bool {
+        self.state.attempt.is_some_and(|attempt| !told.contains(&attempt.part))
+    }
+
+    /// Whether the seal state that is there tells that a part was given up after `attempt` had begun, which knew of `known` parts. What was
+    /// known when nothing told it, only a state tells that is none of the attempt's own.
+    pub(super) fn was_given_up_since(&self, attempt: GivenUp, known: &BTreeSet<PartId>, id: &PartId) -> bool {
+        let is_of_later = !self.is_made && !self.is_of(attempt);
+        !known.contains(id) && (attempt.known > 0 || is_of_later && self.state.given_up.contains(id))
+    }
+
+    /// What is known by now of a part that an attempt wanted to give up, and that is there.
+    pub(super) fn known_of(&self, part: GivenUp) -> GivenUp {
+        match self.state.head() {
+            TreeHead { size, root } if size > part.known => GivenUp { known: size, root: Some(root), ..part },
+            _ => part,
+        }
+    }
+
     /// How many frames the seal state speaks of that is there.
     pub(super) fn known_frames(&self) -> u64 {
         self.replaces.map_or(self.state.head().size, |replaces| replaces.size)
@@ -113,7 +159,8 @@ impl GoneOnWith {
             return Err(why);
         }
         // Numbers that were given in what is given up are given to nobody else.
-        let state = SealState { subjects: kept.subjects, given_up: kept.given_up, ..first };
+        let state =
+            SealState { subjects: kept.subjects, given_up: kept.given_up, attempt: kept.attempt, ..first };
         Ok(GoneOnWith { state, is_made: true, replaces: unknown.is_none().then_some(head) })
     }
 }

@@ -32,13 +32,14 @@ use crate::scan::keyless::Keyless;
 use crate::scan::lost::are_lost;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
+use bulla_crypto::group::PartId;
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
 use bulla_proof::note::SignedNote;
 use bulla_proof::order::{Order, order_digest};
 use bulla_store::{Error, Result, Store};
 use bulla_vault::{Committed, Unconfirmed, Vault};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, Weak};
 
@@ -276,10 +277,14 @@ impl Engine {
     /// Erases, in the vault, everybody whom the log says it erased: the vault may be a backup from before that. The log says
     /// so in events that the checkpoint covers, and in those above it, of which recovery `adopted` these numbers.
     /// `line` is how the vault stood to it when it was looked at. Returns what came of an erasure that was cut short.
-    pub(super) fn follow_erasures(&self, adopted: &[u64], (vaults, line): (Vaults, Line)) -> Result<Settled> {
+    pub(super) fn follow_erasures(
+        &self,
+        adopted: &[u64],
+        (vaults, line, parts): (Vaults, Line, BTreeSet<PartId>),
+    ) -> Result<Settled> {
         let Ok(vault) = self.vault() else { return Ok(Settled::default()) };
         let settled = self.settle(vault, (adopted, vaults), &mut self.erasing.lock())?;
-        self.follow(vault, adopted, (vaults, line))
+        self.follow(vault, adopted, (vaults, line, parts))
             .map_err(|error| after_resumed(settled.resumed.as_ref(), error))?;
         Ok(settled)
     }

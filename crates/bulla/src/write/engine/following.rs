@@ -14,7 +14,7 @@ use crate::scan::given_up::Line;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::unread_events::UnreadEvents;
-use bulla_crypto::group::Followed;
+use bulla_crypto::group::{Followed, PartId};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::tree::TreeHead;
 use bulla_store::Result;
@@ -24,12 +24,13 @@ use std::collections::BTreeSet;
 impl Engine {
     /// Erases whom events say that they erased, of frames that the vault has not followed, and whom those say that were `adopted`. Those
     /// that are lost for good are passed over; what comes behind the first of them is looked at again at each opening, until the path that
-    /// has it is found. `line` is how the vault stood to the log when it was looked at.
+    /// has it is found. `line` is how the vault stood to the log when it was looked at; of `parts` the seal
+    /// state knows, or an event behind it: the vault knows of these from then on, also of those whose events are lost.
     pub(super) fn follow(
         &self,
         vault: &Vault,
         adopted: &[u64],
-        (vaults, line): (Vaults, Line),
+        (vaults, line, parts): (Vaults, Line, BTreeSet<PartId>),
     ) -> Result<()> {
         let mut erased = adopted.to_vec();
         let (follows, noted) = (vault.follows()?, vault.unfollowed()?);
@@ -52,10 +53,11 @@ impl Engine {
             }
         }
         // What it passed over in frames that the log has not any more, nothing that is found tells.
-        let (noted, given_up) = match line {
+        let (noted, mut given_up) = match line {
             Line::Own => (noted, BTreeSet::new()),
             Line::Older(given_up) => (Some(Followed::NOWHERE), given_up),
         };
+        given_up.extend(parts);
         let unfollowed =
             noted.filter(|noted| *noted >= size).or(lost.map(|UnreadEvents { first, .. }| first));
         // A vault that has nobody's keys, as one that was made anew, brings nobody back.

@@ -34,6 +34,7 @@ use crate::format::options::{Durability, OnFailure, Options, Tuning};
 use crate::format::sealed::LogIdentity;
 use crate::index::Indexer;
 use crate::keys;
+use crate::keys::seal_state::Attempt;
 use crate::scan::lost::{LostFrames, are_lost};
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
@@ -147,10 +148,10 @@ impl Engine {
         environment: Environment,
     ) -> Result<Self> {
         refuse_unfinished(&*stores.1)?;
-        Self::open_as(stores, directories, options, environment, Vaults::Newest)
+        Self::open_as(stores, directories, options, environment, (Vaults::Newest, None))
     }
 
-    /// The same, with a vault that may be older than the log where the caller sees to it.
+    /// The same, with a vault that may be older than the log where the caller sees to it, in an attempt to give a part of the log up.
     ///
     /// # Errors
     /// As [`Engine::open`].
@@ -159,7 +160,7 @@ impl Engine {
         directories: &Arc<Directories>,
         options: Options,
         environment: Environment,
-        vaults: Vaults,
+        (vaults, attempt): (Vaults, Option<Attempt>),
     ) -> Result<Self> {
         let (config, settings) = config::load_of_log(&*log)?;
         let given = options.pinned().map(Path::to_owned);
@@ -181,6 +182,7 @@ impl Engine {
         let pin = pin.map(take_up).transpose()?;
         let pinned = pin.as_ref().map(|pin| pin.state().clone());
         config::arriving::take_up(&*log)?;
+        let parts = found.parts().clone();
         let mut recovered = paths::adopt(found, (&*log, &*keys), &config, tuning.segment_size)?;
         if let Some(vault) = subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_ref()) {
             recovered.parts.extend(&vault.given_up()?);
@@ -228,7 +230,7 @@ impl Engine {
             config.clone(),
             (signing, pin),
             subjects,
-            (followed, recovered.parts),
+            (followed, recovered.parts, attempt),
             tree,
         );
         let progress = Progress::new(checkpointer.published(), checkpointer.terms());
@@ -285,7 +287,7 @@ impl Engine {
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.step_commit()?;
-        let settled = engine.follow_erasures(&recovered.erased, (vaults, line))?;
+        let settled = engine.follow_erasures(&recovered.erased, (vaults, line, parts))?;
         engine.resumed = settled.resumed;
         match engine.finish_opening() {
             Ok(differences) => {

@@ -12,6 +12,7 @@ use crate::scan::manifest::Manifest;
 use crate::scan::own_keys::other_history;
 use crate::scan::snapshot::Snapshot;
 use crate::write::engine::pins::{self, PinAtHand};
+use crate::write::recover::earlier;
 use crate::write::recover::{self, Edge, Found};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::{GroupKeys, PartId, Subjects};
@@ -161,6 +162,12 @@ fn find(
         let SubjectKeys { subjects, vault } = subject_keys;
         let log = (found.signed_frames(), found.report.entries);
         require_newest(keys, (&**subjects, vault.is_some()), &SealState::load(keys)?, log)?;
+    }
+    if let Some(attempt) = found.attempt.filter(|_| vaults == Vaults::Newest) {
+        let told = given_up::told(&Manifest::load_to_open(Snapshot::of(log.clone())?)?, 0)?;
+        if !told.iter().chain(found.given_up()).any(|(_, id)| *id == attempt.part) {
+            return Err(earlier::not_done(keys));
+        }
     }
     let mut line = Line::Own;
     if let Some(vault) = subject_keys.and_then(|subject_keys| subject_keys.vault.as_deref()) {

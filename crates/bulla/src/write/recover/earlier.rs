@@ -54,6 +54,17 @@ impl UnknownPart {
     }
 }
 
+/// Why a log is not gone on with whose seal state is of an attempt to give a part of it up that is not done, and of which nothing else is there.
+pub(crate) fn not_done(keys: &dyn Store) -> Error {
+    let message = format!(
+        "{} is of a `bulla restore --older-log` that is not done, and {}, which says what it gives up, is not there: bring the key directory as this \
+         host wrote it last. Where that is not left, `bulla restore --older-log` goes on with what is there, without knowing what is lost",
+        keys.describe(files::SEAL_STATE),
+        keys.describe(files::RESTORING)
+    );
+    Error::new(ErrorKind::Refused, message)
+}
+
 /// Why opening a log for writing was refused: where the seal state is from before a part was given up, that is why.
 pub(crate) fn explain(error: Error, log: &Arc<dyn Store>, keys: &dyn Store) -> Error {
     if error.kind() != ErrorKind::Tampered {

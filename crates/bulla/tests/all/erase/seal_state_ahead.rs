@@ -1,13 +1,13 @@
 //! A log whose newest part is lost for good, beside a seal state that speaks of it: how far it went, and which vault has followed it.
 
 use super::lost_seal_state::{content, counts, seal_key};
-use super::older_log::{is_gone_on_with, truncated};
+use super::older_log::{is_gone_on_with, nothing_is_read, truncated};
 use super::restored::{erase, put_back, replace};
 use super::stops::{self, Stop};
 use super::world::{World, copy};
 use crate::helpers::in_full;
 use bulla::control::SubjectKeys;
-use bulla::{ErrorKind, Outlook, Query, Reader, Restore, Restored, open_log};
+use bulla::{ErrorKind, Log, Options, Outlook, Query, Reader, Restore, Restored, open_log};
 use bulla_vault::Access;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -201,6 +201,266 @@ fn what_is_given_up_is_not_given_up_once_more() {
         }
     }
     assert!(signed > 2, "{signed}");
+}
+
+/// A key directory that was copied before a part was given up, or meanwhile, knows nothing of what the log told since, however many frames it knew of.
+#[test]
+fn a_key_directory_from_before_the_end_of_an_attempt_is_behind_what_is_lost_since() {
+    let made = World::new();
+    made.append(0..20);
+    let left = copy(&made.directory);
+    (20..32).for_each(|number| made.append(number..number + 1));
+    let known = bulla::info(&made.directory).unwrap().tree_size;
+    replace(left.path(), &made.directory);
+    for operations in (0..).step_by(if in_full() { 1 } else { 5 }) {
+        let world = made.copied();
+        let done = stopped(&world, give_up(&world), operations);
+        let what = format!("{operations}: {done:?}");
+        if done.is_ok() {
+            assert!(operations > 20, "{what}");
+            break;
+        }
+        let keys = copy(&world.keys());
+        give_up(&world).run().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let own = copy(&world.keys());
+        world.append(60..62);
+        erase(&world, "user_7");
+        let newest = copy(&world.keys());
+        let lost = bulla::info(&world.directory).unwrap().tree_size;
+        assert!(lost < known, "{lost} of {known}");
+        replace(left.path(), &world.directory);
+        replace(keys.path(), &world.keys());
+        // What the attempt itself wrote is of the same loss, where its record is there.
+        let of_attempt = world.copied();
+        put_back(own.path(), &of_attempt.keys(), &["seal.state"]);
+        match (of_attempt.keys().join("restoring").exists(), give_up(&of_attempt).run()) {
+            (true, Ok(_)) => assert_eq!(truncated(&of_attempt), [known], "{what}"),
+            (false, Err(error)) => assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}"),
+            (begun, done) => panic!("{what}, {begun}: {done:?}"),
+        }
+        put_back(newest.path(), &world.keys(), &["seal.state"]);
+        let before = counts(&world);
+        let error = give_up(&world).run().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}");
+        assert!(error.to_string().contains("say `--older-vault`"), "{what}: {error}");
+        assert!(counts(&world) == before, "{what}");
+        let older = world.copied();
+        give_up(&older).older_vault().run().unwrap_or_else(|error| panic!("{what}: {error}"));
+        nothing_is_read(&older, &what);
+        put_back(newest.path(), &world.keys(), &["vault", "roots"]);
+        give_up(&world).run().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(truncated(&world), [lost], "{what}");
+        is_not_read(&world, &what);
+        is_gone_on_with(&world, &what);
+    }
+}
+
+/// Beside the seal state of an attempt, a key directory that knows nothing of that tells neither what was lost nor who was erased in it.
+#[test]
+fn a_seal_state_of_an_attempt_of_which_nothing_else_is_there_is_not_gone_on_with() {
+    let made = World::new();
+    made.append(0..10);
+    let before = copy(&made.keys());
+    made.append(10..20);
+    let left = copy(&made.directory);
+    (20..28).for_each(|number| made.append(number..number + 1));
+    let at_loss = copy(&made.keys());
+    erase(&made, "user_7");
+    replace(left.path(), &made.directory);
+    let state = |world: &World| std::fs::read(world.keys().join("seal.state")).unwrap();
+    let (newest, mut own) = (state(&made), 0);
+    for operations in (1..).step_by(if in_full() { 1 } else { 4 }) {
+        let world = made.copied();
+        let done = stopped(&world, give_up(&world), operations);
+        if state(&world) == newest {
+            continue;
+        }
+        own += 1;
+        let of_attempt = copy(&world.keys());
+        for backup in [&before, &at_loss] {
+            let world = world.copied();
+            let what = format!("{operations}, {}: {done:?}", backup.path() == before.path());
+            replace(backup.path(), &world.keys());
+            put_back(of_attempt.path(), &world.keys(), &["seal.state"]);
+            is_not_read(&world, &what);
+            let before = counts(&world);
+            Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+            for restore in [Restore::new(&world.directory, world.identity()), give_up(&world)] {
+                // One that has followed more than is left says so.
+                let kind = restore.run().unwrap_err().kind();
+                assert!(matches!(kind, ErrorKind::Refused | ErrorKind::Tampered), "{what}: {kind:?}");
+            }
+            assert!(counts(&world) == before, "{what}");
+            match give_up(&world).older_vault().run() {
+                Ok(_) => {
+                    nothing_is_read(&world, &what);
+                    assert_eq!(truncated(&world).len(), 1, "{what}");
+                }
+                // It has followed frames of what the log tells was given up.
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}"),
+            }
+            is_not_read(&world, &what);
+        }
+        if done.is_ok() {
+            break;
+        }
+    }
+    assert!(own > 4, "{own}");
+}
+
+/// Begun without the seal state, with a vault from before another part was given up, it knew nothing of that.
+#[test]
+fn a_seal_state_that_knows_of_another_part_is_not_of_what_was_begun_without_it() {
+    let made = World::new();
+    made.append(0..20);
+    let left = copy(&made.directory);
+    (20..28).for_each(|number| made.append(number..number + 1));
+    let older = copy(&made.keys());
+    replace(left.path(), &made.directory);
+    give_up(&made).run().unwrap();
+    erase(&made, "user_7");
+    let newest = copy(&made.keys());
+    replace(left.path(), &made.directory);
+    put_back(older.path(), &made.keys(), &["vault", "roots"]);
+    std::fs::remove_file(made.keys().join("seal.state")).unwrap();
+    let mut begun = 0;
+    for operations in (1..).step_by(if in_full() { 1 } else { 3 }) {
+        let world = made.copied();
+        stopped(&world, give_up(&world), operations).unwrap_err();
+        if content(&world.directory).len() != content(left.path()).len() {
+            break;
+        }
+        begun += u64::from(world.keys().join("restoring").exists());
+        let what = operations.to_string();
+        put_back(newest.path(), &world.keys(), &["seal.state"]);
+        let error = give_up(&world).run().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}");
+        is_not_read(&world, &what);
+        put_back(newest.path(), &world.keys(), &["vault", "roots"]);
+        give_up(&world).run().unwrap_or_else(|error| panic!("{what}: {error}"));
+        is_not_read(&world, &what);
+    }
+    assert!(begun > 1, "{begun}");
+}
+
+/// The log tells of a part no more whose event was lost with another one; a vault that is gone on with knows of it all the same.
+#[test]
+fn whichever_vault_is_gone_on_with_knows_of_all_parts_that_the_seal_state_knows() {
+    let made = World::new();
+    let nobodys = copy(&made.keys());
+    made.append(0..20);
+    let left = copy(&made.directory);
+    let lose = |world: &World, number: u64| {
+        world.append(number..number + 2);
+        replace(left.path(), &world.directory);
+    };
+    lose(&made, 20);
+    give_up(&made).run().unwrap();
+    lose(&made, 22);
+    for new_vault in [false, true] {
+        let world = made.copied();
+        let restore = give_up(&world);
+        match new_vault {
+            true => {
+                for name in ["vault", "roots"] {
+                    std::fs::remove_dir_all(world.keys().join(name)).unwrap();
+                }
+                restore.new_vault().run().unwrap();
+            }
+            false => {
+                restore.run().unwrap();
+                put_back(nobodys.path(), &world.keys(), &["vault", "roots"]);
+                assert_eq!(give_up(&world).run().unwrap().lost, 20);
+            }
+        }
+        assert_eq!(truncated(&world).len(), 1, "{new_vault}");
+        lose(&world, 24);
+        let restored = give_up(&world).run().unwrap_or_else(|error| panic!("{new_vault}: {error}"));
+        assert!(!restored.outlook.vault_behind, "{new_vault}");
+    }
+}
+
+/// So does one that is gone on with once an attempt came to nothing, of which the log tells nothing.
+#[test]
+fn a_vault_that_is_gone_on_with_knows_of_an_attempt_that_came_to_nothing() {
+    let made = World::new();
+    made.append(0..20);
+    let (left, older) = (copy(&made.directory), copy(&made.keys()));
+    made.append(20..22);
+    let (whole, newest) = (copy(&made.directory), copy(&made.keys()));
+    replace(left.path(), &made.directory);
+    let cut = (1..).map(|operations| {
+        let world = made.copied();
+        stopped(&world, give_up(&world), operations).unwrap_err();
+        world
+    });
+    let marked = |world: &World| !world.vault(Access::Read).given_up().unwrap().is_empty();
+    let made = cut.into_iter().find(marked).unwrap();
+    replace(whole.path(), &made.directory);
+    put_back(newest.path(), &made.keys(), &["seal.state"]);
+    Restore::new(&made.directory, made.identity()).run().unwrap();
+    made.append(22..24);
+    for new_vault in [false, true] {
+        let world = made.copied();
+        let restore = Restore::new(&world.directory, world.identity());
+        if new_vault {
+            for name in ["vault", "roots"] {
+                std::fs::remove_dir_all(world.keys().join(name)).unwrap();
+            }
+            restore.new_vault().run().unwrap();
+        } else {
+            put_back(older.path(), &world.keys(), &["vault", "roots"]);
+            restore.run().unwrap();
+        }
+        world.append(24..26);
+        let left = copy(&world.directory);
+        world.append(26..28);
+        replace(left.path(), &world.directory);
+        let restored = give_up(&world).run().unwrap_or_else(|error| panic!("{new_vault}: {error}"));
+        assert!(!restored.outlook.vault_behind, "{new_vault}");
+        assert_eq!(truncated(&world).len(), 1, "{new_vault}");
+    }
+}
+
+/// What is known of what was given up, and which vault has followed it, stays known until nothing of that is needed any more.
+#[test]
+fn a_log_that_is_found_whole_can_be_lost_again_wherever_saying_so_stops() {
+    let world = World::new();
+    world.append(0..20);
+    let left = copy(&world.directory);
+    world.append(20..50);
+    erase(&world, "user_7");
+    let known = bulla::info(&world.directory).unwrap().tree_size;
+    let (whole, keys) = (copy(&world.directory), copy(&world.keys()));
+    replace(left.path(), &world.directory);
+    let mut found = 0;
+    for attempt in (1..).step_by(if in_full() { 1 } else { 4 }) {
+        let made = world.copied();
+        stopped(&made, give_up(&made), attempt).unwrap_err();
+        if content(&made.directory).len() != content(left.path()).len() {
+            break;
+        }
+        replace(whole.path(), &made.directory);
+        put_back(keys.path(), &made.keys(), &["seal.state"]);
+        for operations in (1..).step_by(if in_full() { 1 } else { 7 }) {
+            let world = made.copied();
+            let whole = Restore::new(&world.directory, world.identity());
+            let done = stopped(&world, whole, operations);
+            let what = format!("{attempt}, {operations}: {done:?}");
+            replace(left.path(), &world.directory);
+            let restored = give_up(&world).run().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(!restored.outlook.vault_behind, "{what}");
+            let told = truncated(&world);
+            assert!(told.len() == 1 && told[0] >= known, "{what}: {told:?}");
+            is_not_read(&world, &what);
+            is_gone_on_with(&world, &what);
+            found += 1;
+            if done.is_ok() {
+                break;
+            }
+        }
+    }
+    assert!(found > 4, "{found}");
 }
 
 /// Of another log it says nothing of this one.

@@ -508,6 +508,169 @@ fn a_longer_copy_that_is_found_while_a_part_is_given_up_is_not_all() {
     }
 }
 
+/// Nothing told which parts were known when that began: what the copy tells of another one says nothing of the frames that lay on the path.
+#[test]
+fn a_longer_copy_that_is_found_while_a_part_is_given_up_that_nothing_tells_of_is_not_all() {
+    let made = with_four(false);
+    let left = made.files_below("audit");
+    let append = |numbers| {
+        let log = made.open();
+        made.append(&log, numbers);
+        log.close().unwrap();
+    };
+    append(4..8);
+    made.put_back("audit", &left);
+    made.give_up().unwrap();
+    let first = made.truncated();
+    append(20..22);
+    let longer = made.files_below("audit");
+    lose_end_and_seal_state(&made);
+    made.put_back("audit", &left);
+    let (mut begun, mut is_first) = (0, true);
+    for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+        let world = made.killed();
+        world.machine.stop_at(world.machine.operations() + operation);
+        let done = world.give_up();
+        let world = world.killed();
+        let is_opened = world.files_below("audit") != left;
+        let has_state = world.machine.read(STATE).is_some();
+        begun += u64::from(has_state && !is_opened);
+        world.put_back("audit", &longer);
+        // Done again it may be cut short as well, with a state that knows of the first part by then.
+        for again in (0..).step_by(if in_full() { 1 } else { 5 }) {
+            let world = world.killed();
+            let what = format!("{operation}, {again}");
+            world.machine.stop_at(world.machine.operations() + again);
+            let is_done = world.give_up().is_ok();
+            let world = world.killed();
+            world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(world.truncated(), [first[0], 0], "{what}");
+            if is_done {
+                break;
+            }
+        }
+        if is_opened || done.is_ok() {
+            break;
+        }
+        is_first = false;
+    }
+    assert!(begun > 0 && !is_first, "{begun}");
+}
+
+/// An attempt may have opened the log, or told what it gave up, and that be lost again, with the seal state or without, and the vault be what it was
+/// before.
+#[test]
+fn what_is_known_of_what_is_lost_stays_known_however_often_giving_it_up_is_cut_short() {
+    for (erasure, loses_state, at_once) in [
+        (false, false, true),
+        (false, true, true),
+        (true, false, true),
+        (false, false, false),
+        (true, false, false),
+    ] {
+        let made = with_four(erasure);
+        let left = made.files_below("audit");
+        let lose = |number| {
+            let log = made.open();
+            let entry = Entry::new("read", "4711");
+            let entry = if erasure { entry.subject("ada") } else { entry };
+            log.producer().unwrap().append(&entry).unwrap();
+            made.append(&log, number..number + 1);
+            log.close().unwrap();
+            let known = bulla::info_of(made.log()).unwrap().tree_size;
+            made.put_back("audit", &left);
+            known
+        };
+        // The event of the first part is lost as well.
+        lose(4);
+        made.give_up().unwrap();
+        let known = lose(10);
+        let whole = made.killed();
+        let begun = whole.machine.operations();
+        whole.give_up().unwrap();
+        let most = whole.machine.operations() - begun;
+        let (mut rounds, steps) = (0, if in_full() { 3 } else { 11 });
+        // Once it is told the record is all that is left to remove.
+        let from = if at_once { 0 } else { most - 12 };
+        'attempts: for first in (from..).step_by(if at_once { steps } else { 2 }) {
+            for second in (0..).step_by(steps) {
+                let what = format!("{erasure}, {loses_state}, {at_once}, {first}, {second}");
+                let (mut world, mut done) = (made.killed(), Vec::new());
+                for operation in [first, second] {
+                    world.machine.stop_at(world.machine.operations() + operation);
+                    done.push(world.give_up().is_ok());
+                    world = world.killed();
+                    if done.ends_with(&[true]) {
+                        break;
+                    }
+                    if !at_once && done.len() == 1 {
+                        continue;
+                    }
+                    world.put_back("audit", &left);
+                    if loses_state && world.machine.read("audit.keys/restoring").is_some() {
+                        world.machine.remove_file(STATE);
+                    }
+                    if erasure && at_once {
+                        world.put_vault_back(made.vault_copy());
+                    }
+                }
+                if done == [true] {
+                    break 'attempts;
+                }
+                if done == [false, false] {
+                    world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+                assert_eq!(world.truncated(), [known], "{what}");
+                rounds += 1;
+                if done == [false, true] {
+                    break;
+                }
+            }
+        }
+        assert!(rounds > 4, "{erasure}, {loses_state}, {at_once}: {rounds}");
+    }
+}
+
+/// Nothing says what it gives up, or whether anything that is left is that.
+#[test]
+fn a_log_does_not_open_under_the_seal_state_of_an_attempt_that_is_not_done() {
+    for erasure in [false, true] {
+        let made = with_four(erasure);
+        let left = made.files_below("audit");
+        let log = made.open();
+        made.append(&log, 4..8);
+        log.close().unwrap();
+        let newest = made.machine.read(STATE);
+        made.put_back("audit", &left);
+        let mut own = 0;
+        for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+            let world = made.killed();
+            world.machine.stop_at(world.machine.operations() + operation);
+            let done = world.give_up();
+            let world = world.killed();
+            world.machine.remove_file("audit.keys/restoring");
+            let what = format!("{erasure}, {operation}: {done:?}");
+            if world.machine.read(STATE) == newest {
+                continue;
+            }
+            own += 1;
+            if let Err(error) = world.try_open().map(drop) {
+                assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}");
+                if let Err(error) = world.take_up() {
+                    assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}");
+                    world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+                drop(world.open());
+            }
+            assert_eq!(world.truncated().len(), 1, "{what}");
+            if done.is_ok() {
+                break;
+            }
+        }
+        assert!(own > 4, "{erasure}: {own}");
+    }
+}
+
 /// It tells of none of them what is not so, whether it is from before what was given up or from before all that was lost.
 #[test]
 fn a_seal_state_of_any_age_since_then_or_from_before_what_was_lost_is_gone_on_with() {
@@ -604,6 +767,18 @@ fn a_log_that_is_found_whole_gives_nothing_up_that_was_not_known() {
             }
             let what = format!("{erasure}, {has_people}, {operation}");
             begun += u64::from(is_begun);
+            // What says so may be cut short as well.
+            for stop in (0..).step_by(if in_full() { 1 } else { 23 }) {
+                let world = world.killed();
+                world.machine.stop_at(world.machine.operations() + stop);
+                let done = world.take_up().is_ok();
+                let world = world.killed();
+                world.take_up().unwrap_or_else(|error| panic!("{what}, {stop}: {error}"));
+                assert_eq!(world.truncated(), [] as [u64; 0], "{what}, {stop}");
+                if done {
+                    break;
+                }
+            }
             let restored = world.take_up().unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(!restored.outlook.vault_behind, "{what}");
             assert_eq!(world.truncated(), [] as [u64; 0], "{what}");

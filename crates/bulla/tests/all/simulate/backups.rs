@@ -54,7 +54,7 @@ impl Life {
         let (Ok(newest), Ok(current)) = (self.next_number(), self.current_numbers()) else { return Ok(()) };
         // Of numbers from here on the log has none under its checkpoint.
         let state = self.host.read("audit.keys/seal.state")?;
-        let subjects = state[state.len() - 56..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let subjects = state[192..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let all = !self.plan.vault || self.rng.below(2) == 0;
         let replaced = (vault.and_then(|vault| self.host.put_vault_back(vault)), self.host.key_files());
         if all {
