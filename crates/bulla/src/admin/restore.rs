@@ -309,19 +309,18 @@ impl Restore {
             }
         }
         found.compare((&**log, &config), pin.as_ref())?;
-        let is_undone = recorded.is_none() && gone_on_with.is_undone(&found.parts());
+        let is_undone = recorded.is_none() && found.is_undone(gone_on_with.state.attempt, vault.as_ref())?;
         if is_undone && !self.older_log {
             return Err(not_done(&**keys));
         }
         let is_untold = (has_lost_path || is_undone) && !found.is_shorter() && !is_told;
         let in_place = vault.as_ref().filter(|_| !new_vault);
-        let is_whole = match given_up_before {
-            Some(part) if !is_untold && (in_place.is_some() || !config.erasure) => {
+        let is_whole = match (&before, given_up_before) {
+            (Some(before), Some(part)) if !is_untold && (in_place.is_some() || !config.erasure) => {
                 let speaks_of_more = !gone_on_with.is_made && gone_on_with.known_frames() > part.left;
                 let has_all_paths = !log.paths().is_some_and(Paths::has_lost_one);
-                let known = before.as_ref().map(|before| &before.parts);
-                let since =
-                    |id: &PartId| known.is_some_and(|known| gone_on_with.was_given_up_since(part, known, id));
+                let unknown = found.parts_of_unknown_length()?;
+                let since = |id: &PartId| gone_on_with.was_given_up_since(before, &unknown, id);
                 found.is_whole(in_place, part, &since, part.known == 0 && speaks_of_more && has_all_paths)?
             }
             _ => false,
@@ -330,8 +329,10 @@ impl Restore {
             true => (given_up_before, None),
             false => (None, given_up_before),
         };
-        let kept = match (whole, in_place) {
-            (Some(part), Some(vault)) if found.is_marked(vault, part)? => Some(gone_on_with.known_of(part)),
+        let kept = match whole {
+            Some(part) if in_place.map_or(Ok(true), |vault| found.is_marked(vault, part))? => {
+                Some(gone_on_with.known_of(part))
+            }
             _ => recorded.filter(|_| is_told),
         };
         // An attempt that makes the vault anew has made the one that is marked with its id, or makes it now.
@@ -339,7 +340,7 @@ impl Restore {
         let vault_and_random = (vault.as_ref(), makes_vault, &*self.environment.random);
         let given_up = found.given_up(is_untold, (given_up_before, recorded), vault_and_random)?;
         let known = match &before {
-            Some(before) if given_up_before.or(whole).is_some() => before.parts.clone(),
+            Some(before) if given_up_before.or(whole).or(kept).is_some() => before.parts.clone(),
             _ => {
                 // What the log tells itself, it tells in frames that are left.
                 let mut known = vault.as_ref().map_or(Ok(BTreeSet::new()), known_parts)?;
@@ -348,7 +349,9 @@ impl Restore {
             }
         };
         let mut parts = found.parts();
-        parts.extend(known.iter().chain(&gone_on_with.state.given_up));
+        parts.extend(&known);
+        // Of an attempt that comes to nothing no vault but one that is marked with it knows.
+        parts.extend(gone_on_with.state.given_up.iter().filter(|_| whole.is_none()));
         parts.extend(given_up.map(|part| part.id));
         let (mut vault_behind, mut is_refused) = (false, false);
         match (given_up, in_place) {

@@ -6,6 +6,7 @@
 //! - so where it does not know of one that is told behind these frames, it is from before that part was given up, or of that part;
 //! - an event that it passed over is not followed, and none behind it is taken to be.
 
+use crate::format::event::Event;
 use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
 use bulla_crypto::group::{Followed, PartId};
@@ -30,6 +31,18 @@ pub(crate) fn told(manifest: &Manifest, from: u64) -> Result<Vec<(u64, PartId)>>
     let mut told = Vec::new();
     each_event(manifest, from, |Commitment { frame, .. }, event| {
         told.extend(event.gives_up().map(|id| (*frame, id)));
+    })?;
+    Ok(told)
+}
+
+/// Those of these parts of which nothing told how far they went, under the checkpoint.
+///
+/// # Errors
+/// As [`each_event`].
+pub(crate) fn of_unknown_length(manifest: &Manifest) -> Result<BTreeSet<PartId>> {
+    let mut told = BTreeSet::new();
+    each_event(manifest, 0, |_, event| {
+        told.extend(event.gives_up().filter(|_| matches!(event, Event::Truncated { known: 0, .. })));
     })?;
     Ok(told)
 }

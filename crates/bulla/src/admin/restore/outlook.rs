@@ -6,6 +6,7 @@ use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
 use crate::keys::files;
 use crate::keys::restoring::{GivenUp, Unknown};
+use crate::keys::seal_state::Attempt;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::given_up::{self, Line};
@@ -14,7 +15,7 @@ use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
 use crate::write::engine::pins::{self, PinAtHand};
 use crate::write::engine::{self, Course, Leftover, Vaults, course, followed_more, leftover, require_newest};
-use crate::write::recover::{self, Beyond};
+use crate::write::recover::{self, Beyond, earlier};
 use bulla_crypto::environment::Random;
 use bulla_crypto::group::{Followed, GroupKeys, PartId};
 use bulla_proof::checkpoint::Checkpoint;
@@ -190,6 +191,22 @@ impl Found {
     /// Whether the vault is an older copy, which was not there when a part of the log was given up that it has not followed.
     pub(super) fn is_older(&self) -> bool {
         matches!(self.line, Line::Older(_))
+    }
+
+    /// Whether the seal state is of an `attempt` that is not done.
+    ///
+    /// # Errors
+    /// As [`earlier::is_undone`].
+    pub(super) fn is_undone(&self, attempt: Option<Attempt>, vault: Option<&Vault>) -> Result<bool> {
+        earlier::is_undone(attempt, (&self.manifest, &self.beyond.given_up), vault)
+    }
+
+    /// Those of the parts that were given up of which nothing told how far they went.
+    ///
+    /// # Errors
+    /// Where the log cannot be read.
+    pub(super) fn parts_of_unknown_length(&self) -> Result<BTreeSet<PartId>> {
+        given_up::of_unknown_length(&self.manifest)
     }
 
     /// The parts of the log that were given up, as it tells.

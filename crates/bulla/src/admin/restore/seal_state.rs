@@ -83,17 +83,17 @@ impl GoneOnWith {
         Ok(!known.is_subset(&vault.given_up()?))
     }
 
-    /// Whether the seal state is of an attempt that is not done, since the log does not tell what that was to give up: `told` are the parts of which it
-    /// tells.
-    pub(super) fn is_undone(&self, told: &BTreeSet<PartId>) -> bool {
-        self.state.attempt.is_some_and(|attempt| !told.contains(&attempt.part))
-    }
-
-    /// Whether the seal state that is there tells that a part was given up after `attempt` had begun, which knew of `known` parts. What was
-    /// known when nothing told it, only a state tells that is none of the attempt's own.
-    pub(super) fn was_given_up_since(&self, attempt: GivenUp, known: &BTreeSet<PartId>, id: &PartId) -> bool {
-        let is_of_later = !self.is_made && !self.is_of(attempt);
-        !known.contains(id) && (attempt.known > 0 || is_of_later && self.state.given_up.contains(id))
+    /// Whether a part was given up after the attempt had begun that `begun` is of. Where nothing told which parts were known then, only a state tells it
+    /// that is none of the attempt's own, and an event, as one of the same loss has to be, of a part of unknown length, as `unknown` has them.
+    pub(super) fn was_given_up_since(
+        &self,
+        begun: &Unknown,
+        unknown: &BTreeSet<PartId>,
+        id: &PartId,
+    ) -> bool {
+        let Some(part) = begun.given_up else { return false };
+        let is_of_later = !self.is_made && !self.is_of(part) && self.state.given_up.contains(id);
+        !begun.parts.contains(id) && (part.known > 0 || is_of_later || unknown.contains(id))
     }
 
     /// What is known by now of a part that an attempt wanted to give up, and that is there.

@@ -163,9 +163,10 @@ fn find(
         let log = (found.signed_frames(), found.report.entries);
         require_newest(keys, (&**subjects, vault.is_some()), &SealState::load(keys)?, log)?;
     }
-    if let Some(attempt) = found.attempt.filter(|_| vaults == Vaults::Newest) {
-        let told = given_up::told(&Manifest::load_to_open(Snapshot::of(log.clone())?)?, 0)?;
-        if !told.iter().chain(found.given_up()).any(|(_, id)| *id == attempt.part) {
+    if found.attempt.is_some() && vaults == Vaults::Newest {
+        let manifest = Manifest::load_to_open(Snapshot::of(log.clone())?)?;
+        let vault = subject_keys.and_then(|subject_keys| subject_keys.vault.as_deref());
+        if earlier::is_undone(found.attempt, (&manifest, found.given_up()), vault)? {
             return Err(earlier::not_done(keys));
         }
     }

@@ -2,7 +2,7 @@
 //! a vault is ([`given_up`]).
 
 use crate::keys::files;
-use crate::keys::seal_state::SealState;
+use crate::keys::seal_state::{Attempt, SealState};
 use crate::scan::given_up;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
@@ -10,6 +10,7 @@ use bulla_crypto::group::PartId;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_text::spelling::counted;
+use bulla_vault::Vault;
 use std::sync::Arc;
 
 /// A part of the log that was given up, and that a seal state which does not go with the log knows nothing of.
@@ -52,6 +53,24 @@ impl UnknownPart {
             false => Error::tampered(format!("{message}; run `bulla verify`")),
         }
     }
+}
+
+/// Whether a seal state is of an `attempt` to give a part up that is not done: neither the log nor `unsigned` events tell of that. Where events are lost
+/// with a path, one of them may have told it, unless the vault knows nothing of the part.
+///
+/// # Errors
+/// Where the log or the vault cannot be read.
+pub(crate) fn is_undone(
+    attempt: Option<Attempt>,
+    (manifest, unsigned): (&Manifest, &[(u64, PartId)]),
+    vault: Option<&Vault>,
+) -> Result<bool> {
+    let Some(Attempt { part, .. }) = attempt else { return Ok(false) };
+    if given_up::told(manifest, 0)?.iter().chain(unsigned).any(|(_, id)| *id == part) {
+        return Ok(false);
+    }
+    let knows = vault.map_or(Ok(true), |vault| Ok(vault.given_up()?.contains(&part)))?;
+    Ok(!knows || manifest.lost()?.events_from(0).is_none())
 }
 
 /// Why a log is not gone on with whose seal state is of an attempt to give a part of it up that is not done, and of which nothing else is there.

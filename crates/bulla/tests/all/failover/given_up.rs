@@ -392,12 +392,23 @@ fn what_is_lost_is_given_up_after_an_attempt_that_came_to_nothing() {
 /// Each attempt of a log without erasure that begins anew draws an id of its own.
 #[test]
 fn a_key_directory_from_an_attempt_gives_nothing_up_of_a_log_that_another_one_has_gone_on_with() {
+    for is_untold in [false, true] {
+        gives_nothing_up_that_another_one_has(is_untold);
+    }
+}
+
+fn gives_nothing_up_that_another_one_has(is_untold: bool) {
     let made = with_four(false);
     let left = made.files_below("audit");
-    let log = made.open();
-    made.append(&log, 4..8);
-    log.close().unwrap();
-    made.put_back("audit", &left);
+    match is_untold {
+        true => lose_end_and_seal_state(&made),
+        false => {
+            let log = made.open();
+            made.append(&log, 4..8);
+            log.close().unwrap();
+            made.put_back("audit", &left);
+        }
+    }
     let mut begun = 0;
     for operation in (0..).step_by(if in_full() { 1 } else { 5 }) {
         let world = made.killed();
@@ -425,6 +436,10 @@ fn a_key_directory_from_an_attempt_gives_nothing_up_of_a_log_that_another_one_ha
         world.put_back("audit.keys", &keys);
         for brings_newest in [false, true] {
             let world = world.killed();
+            // Of a log that has lost a path it has to be there.
+            if is_untold && world.machine.read(STATE).is_none() {
+                world.machine.overwrite(STATE, &newest);
+            }
             if let Err(error) = world.go_on_giving_up() {
                 // It has the seal state still that speaks of what is lost.
                 assert_eq!(error.kind(), ErrorKind::Refused, "{operation}: {error}");
@@ -589,7 +604,7 @@ fn what_is_known_of_what_is_lost_stays_known_however_often_giving_it_up_is_cut_s
         let begun = whole.machine.operations();
         whole.give_up().unwrap();
         let most = whole.machine.operations() - begun;
-        let (mut rounds, steps) = (0, if in_full() { 3 } else { 11 });
+        let (mut rounds, steps) = (0, if in_full() { 3 } else { 17 });
         // Once it is told the record is all that is left to remove.
         let from = if at_once { 0 } else { most - 12 };
         'attempts: for first in (from..).step_by(if at_once { steps } else { 2 }) {
@@ -610,7 +625,7 @@ fn what_is_known_of_what_is_lost_stays_known_however_often_giving_it_up_is_cut_s
                     if loses_state && world.machine.read("audit.keys/restoring").is_some() {
                         world.machine.remove_file(STATE);
                     }
-                    if erasure && at_once {
+                    if erasure && (at_once || done.len() == 2) {
                         world.put_vault_back(made.vault_copy());
                     }
                 }
@@ -629,6 +644,45 @@ fn what_is_known_of_what_is_lost_stays_known_however_often_giving_it_up_is_cut_s
         }
         assert!(rounds > 4, "{erasure}, {loses_state}, {at_once}: {rounds}");
     }
+}
+
+/// Nothing but the record tells what was lost where the seal state is that of the attempt.
+#[test]
+fn a_log_that_is_found_whole_beside_the_seal_state_of_an_attempt_can_be_lost_again() {
+    let made = with_four(false);
+    let left = made.files_below("audit");
+    let log = made.open();
+    made.append(&log, 4..8);
+    log.close().unwrap();
+    let (whole, known) = (made.files_below("audit"), bulla::info_of(made.log()).unwrap().tree_size);
+    made.put_back("audit", &left);
+    let mut found = 0;
+    for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+        let cut = made.killed();
+        cut.machine.stop_at(cut.machine.operations() + operation);
+        cut.give_up().unwrap_err();
+        let cut = cut.killed();
+        if cut.files_below("audit") != left {
+            break;
+        }
+        cut.put_back("audit", &whole);
+        for stop in (0..).step_by(if in_full() { 1 } else { 7 }) {
+            let world = cut.killed();
+            world.machine.stop_at(world.machine.operations() + stop);
+            let done = world.take_up().is_ok();
+            let world = world.killed();
+            world.put_back("audit", &left);
+            let what = format!("{operation}, {stop}");
+            world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+            let told = world.truncated();
+            assert!(told.len() == 1 && told[0] >= known, "{what}: {told:?}");
+            found += 1;
+            if done {
+                break;
+            }
+        }
+    }
+    assert!(found > 4, "{found}");
 }
 
 /// Nothing says what it gives up, or whether anything that is left is that.
