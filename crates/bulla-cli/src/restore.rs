@@ -225,7 +225,7 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
         lines.push(format!("missing keys of the log's data subjects: {lost}"));
     }
     if !needed {
-        lines.push(if *vault_behind { NOTHING_TO_DO } else { NOT_NEEDED }.to_owned());
+        lines.push(NOT_NEEDED.to_owned());
         if has_keys {
             lines.push(NOT_LOOKED_AT.to_owned());
         }
@@ -233,8 +233,6 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What is said where nothing but a newer vault is missing.
-const NOTHING_TO_DO: &str = "nothing else needs to be restored, and nothing is changed: seal.state is there";
 /// What is said where there is nothing to take up.
 const NOT_NEEDED: &str = "nothing needs to be restored, and nothing is changed: seal.state is there, and no vault is older than the log";
 

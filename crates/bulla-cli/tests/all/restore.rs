@@ -95,12 +95,12 @@ fn an_older_vault_is_told_of_where_there_is_nothing_else_to_take_up() {
     }
 
     let looked = place.run("restore", &["--dry-run"]).exits(exit::DONE);
-    let left = "nothing else needs to be restored, and nothing is changed: seal.state is there\nwhether the vault is whole was not looked at";
-    assert!(looked.out.contains("Bring the newest vault first") && looked.out.contains(left), "{looked:?}");
+    assert!(looked.out.contains("Bring the newest vault first"), "{looked:?}");
+    assert!(!looked.out.contains("needs to be restored"), "{looked:?}");
     let refused = place.run("restore", &[]).exits(exit::REFUSED);
     assert!(refused.out.is_empty() && refused.err.contains("say `--older-vault`"), "{refused:?}");
     let told = place.run("restore", &["--older-vault"]).exits(exit::DONE);
-    assert_eq!(told.out, looked.out);
+    assert!(told.out.contains(&looked.out) && told.out.contains("taken up"), "{told:?}");
 }
 
 /// The newest copy of a log of which a part was given up is found after all, and put in the place of what was gone on with.
