@@ -444,6 +444,9 @@ fn a_log_that_is_found_whole_can_be_lost_again_wherever_saying_so_stops() {
             let whole = Restore::new(&world.directory, world.identity());
             let done = stopped(&world, whole, operations);
             let what = format!("{attempt}, {operations}: {done:?}");
+            let again = world.copied();
+            let again = Restore::new(&again.directory, again.identity()).run();
+            again.unwrap_or_else(|error| panic!("{what}: {error}"));
             replace(left.path(), &world.directory);
             let restored = give_up(&world).run().unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(!restored.outlook.vault_behind, "{what}");
