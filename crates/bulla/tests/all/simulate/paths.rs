@@ -190,8 +190,11 @@ impl Life {
         let other = violations.find(|finding| match finding.kind {
             FindingKind::FramesMissing => false,
             // Of frames that were written again there the first copy is on the path before.
-            // So may be the event by which what a crash left on another one does not count.
-            FindingKind::SurplusBytes => {
+            // So may be the event by which what a crash left on another one does not count, also as a damaged copy.
+            FindingKind::SurplusBytes
+            | FindingKind::FrameDamaged
+            | FindingKind::BodyDamaged
+            | FindingKind::SealMismatch => {
                 let of_it = ["took their place is missing; ", "an event that is missing may tell why: "];
                 !of_it.iter().any(|why| finding.detail.contains(&format!("{why}{path}, ")))
             }
