@@ -205,12 +205,12 @@ impl Kept {
     /// `Unavailable` where it cannot be written.
     pub(crate) fn keep_conflict(&self, origin: &str, note: &str) -> Result<()> {
         let path = self.conflict(origin);
-        match bulla_store::write_new(&*self.state, &path, note.as_bytes()) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            written => {
-                written.map_err(|error| Error::io(format!("writing {}", self.state.describe(&path)), error))
-            }
-        }
+        let written = match bulla_store::write_new(&*self.state, &path, note.as_bytes()) {
+            // It may be of an attempt that failed once it had its name.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.state.sync_directory(""),
+            written => written,
+        };
+        written.map_err(|error| Error::io(format!("writing {}", self.state.describe(&path)), error))
     }
 
     /// Where it is kept what was cosigned last of a log, as a person would name it.

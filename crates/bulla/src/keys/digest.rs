@@ -17,7 +17,10 @@ const KEY: OwnKey = OwnKey { file: files::DIGEST, what: "digest key", header: "b
 /// `Unavailable` where it cannot be read or written, or is damaged, `Refused` where it is another log's.
 pub(crate) fn load_or_make(keys: &dyn Store, log: LogId, random: &dyn Random) -> Result<Zeroizing<[u8; 32]>> {
     match KEY.load(keys, log)? {
-        Some(key) => Ok(key),
+        Some(key) => {
+            files::settle(keys)?;
+            Ok(key)
+        }
         None => KEY.make(keys, log, random),
     }
 }
@@ -27,7 +30,27 @@ mod tests {
     use super::*;
     use bulla_crypto::environment::SystemRandom;
     use bulla_store::{ErrorKind, FileSystem};
+    use bulla_testkit::fault::{Fault, Faults};
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn it_stays_where_the_attempt_that_made_it_failed() {
+        let log = LogId([1; 16]);
+        for operation in 0.. {
+            let machine = Faults::new();
+            let keys = machine.store("");
+            machine.fail_at(operation, Fault::SyncFails);
+            if load_or_make(&keys, log, &SystemRandom).is_ok() {
+                assert!(machine.read(files::DIGEST).is_some_and(|_| operation > 2), "{operation}");
+                break;
+            }
+            let second = load_or_make(&keys, log, &SystemRandom).unwrap();
+            for seed in 0..8 {
+                let keys = machine.crash(seed).store("");
+                assert_eq!(*load_or_make(&keys, log, &SystemRandom).unwrap(), *second, "{operation}, {seed}");
+            }
+        }
+    }
 
     #[test]
     fn it_is_made_once_for_its_owner_alone_and_no_other_is_taken_for_it() {

@@ -98,6 +98,15 @@ pub(crate) fn replace(keys: &dyn Store, name: &str, content: &[u8]) -> Result<()
     written.map_err(|error| Error::io(format!("writing {}", keys.describe(name)), error))
 }
 
+/// Has what is found in the key directory stay there, whatever becomes of the machine: an attempt to make it may have failed once it had its name, and
+/// what is written under such a key would be lost with it.
+///
+/// # Errors
+/// `Unavailable` where the directory cannot be synced.
+pub(crate) fn settle(keys: &dyn Store) -> Result<()> {
+    keys.sync_directory("").map_err(|error| Error::io(format!("syncing {}", keys.describe("")), error))
+}
+
 /// Has there be no such file in the key directory any more.
 ///
 /// # Errors

@@ -79,7 +79,8 @@ impl PseudonymKey {
 
     fn make_file(keys: &dyn Store, log: LogId, random: &dyn Random) -> Result<()> {
         if exists(keys)? {
-            return Self::read(keys, log).map(|_| ());
+            Self::read(keys, log)?;
+            return files::settle(keys);
         }
         let mut key = Zeroizing::new([0; 32]);
         random.fill(&mut *key)?;

@@ -17,6 +17,7 @@ use crate::format::sources::table::{Known, SourceState};
 use crate::format::sources::{
     self, CheckedRange, MAX_LABEL, MAX_SOURCES_OF_LOG, Ranges, SourceEntry, SourceId, bound_labels,
 };
+use crate::keys::files;
 use crate::keys::sources::{SourcesKey, SourcesSoFar};
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
@@ -354,7 +355,10 @@ impl Engine {
         }
         let SourcesRead { key, so_far: durable, kept, passed } = self.read_sources()?;
         let key = match key {
-            Some(key) => key,
+            Some(key) => {
+                files::settle(&*self.keys)?;
+                key
+            }
             None => {
                 self.require_in_place()?;
                 SourcesKey::make(&*self.keys, self.identity.log, &*self.environment.random)?

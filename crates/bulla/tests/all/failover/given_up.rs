@@ -572,16 +572,17 @@ fn a_longer_copy_that_is_found_while_a_part_is_given_up_that_nothing_tells_of_is
     assert!(begun > 0 && !is_first, "{begun}");
 }
 
-/// An attempt may have opened the log, or told what it gave up, and that be lost again, with the seal state or without, and the vault be what it was
-/// before.
+/// An attempt may have opened the log, or told what it gave up, and that be lost again, with the seal state, so many times, or without, and the vault be
+/// what it was before.
 #[test]
 fn what_is_known_of_what_is_lost_stays_known_however_often_giving_it_up_is_cut_short() {
-    for (erasure, loses_state, at_once) in [
-        (false, false, true),
-        (false, true, true),
-        (true, false, true),
-        (false, false, false),
-        (true, false, false),
+    for (erasure, losses, at_once) in [
+        (false, 0, true),
+        (false, 1, true),
+        (false, 2, true),
+        (true, 0, true),
+        (false, 0, false),
+        (true, 0, false),
     ] {
         let made = with_four(erasure);
         let left = made.files_below("audit");
@@ -609,7 +610,7 @@ fn what_is_known_of_what_is_lost_stays_known_however_often_giving_it_up_is_cut_s
         let from = if at_once { 0 } else { most - 12 };
         'attempts: for first in (from..).step_by(if at_once { steps } else { 2 }) {
             for second in (0..).step_by(steps) {
-                let what = format!("{erasure}, {loses_state}, {at_once}, {first}, {second}");
+                let what = format!("{erasure}, {losses}, {at_once}, {first}, {second}");
                 let (mut world, mut done) = (made.killed(), Vec::new());
                 for operation in [first, second] {
                     world.machine.stop_at(world.machine.operations() + operation);
@@ -622,7 +623,7 @@ fn what_is_known_of_what_is_lost_stays_known_however_often_giving_it_up_is_cut_s
                         continue;
                     }
                     world.put_back("audit", &left);
-                    if loses_state && world.machine.read("audit.keys/restoring").is_some() {
+                    if done.len() <= losses && world.machine.read("audit.keys/restoring").is_some() {
                         world.machine.remove_file(STATE);
                     }
                     if erasure && (at_once || done.len() == 2) {
@@ -642,8 +643,39 @@ fn what_is_known_of_what_is_lost_stays_known_however_often_giving_it_up_is_cut_s
                 }
             }
         }
-        assert!(rounds > 4, "{erasure}, {loses_state}, {at_once}: {rounds}");
+        assert!(rounds > 4, "{erasure}, {losses}, {at_once}: {rounds}");
     }
+}
+
+/// Where nothing is marked with an id, each attempt draws another one for what is lost; the seal state may be that of the attempt before.
+#[test]
+fn a_part_is_one_loss_however_many_ids_are_drawn_for_it() {
+    let made = with_four(false);
+    let left = made.files_below("audit");
+    let log = made.open();
+    made.append(&log, 4..8);
+    log.close().unwrap();
+    let known = bulla::info_of(made.log()).unwrap().tree_size;
+    made.put_back("audit", &left);
+    let cut = |made: &World, operation: u64| {
+        let world = made.killed();
+        world.machine.stop_at(world.machine.operations() + operation);
+        world.give_up().unwrap_err();
+        world.killed()
+    };
+    let read = |world: &World, name: &str| world.machine.read(name);
+    let newest = read(&made, STATE);
+    let begun =
+        (1..).map(|operation| cut(&made, operation)).find(|world| read(world, STATE) != newest).unwrap();
+    let (state, record) = (read(&begun, STATE), read(&begun, "audit.keys/restoring"));
+    let again = (1..)
+        .map(|operation| cut(&begun, operation))
+        .find(|world| read(world, "audit.keys/restoring") != record);
+    let again = again.unwrap();
+    assert_eq!(read(&again, STATE), state);
+    assert_eq!(again.files_below("audit"), left);
+    again.give_up().unwrap();
+    assert_eq!(again.truncated(), [known]);
 }
 
 /// Nothing but the record tells what was lost where the seal state is that of the attempt.

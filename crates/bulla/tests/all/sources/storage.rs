@@ -1,6 +1,7 @@
 //! What the storage and the key directory may do: lose the key, keep what is old, damage sections, lose blocks.
 
 use super::*;
+use bulla_testkit::fault::Fault;
 
 /// A log with some blocks of a source, and what is held of it.
 fn with_some() -> (Faults, Held) {
@@ -48,6 +49,39 @@ fn without_the_key_sources_are_refused_and_entries_are_taken() {
         log.producer().unwrap().append(&Entry::new("read", "x")).unwrap();
         log.close().unwrap();
     }
+}
+
+/// What failed may have come about all the same, and be there until the power goes.
+#[test]
+fn a_key_stays_that_was_made_by_an_attempt_that_failed() {
+    let mut found = 0;
+    for fault in [Fault::NamePersistsButFails, Fault::SyncFails, Fault::SyncPersistsButFails] {
+        for operation in 0.. {
+            let machine = made(false);
+            let log = open(&machine);
+            let begun = machine.operations();
+            machine.fail_at(begun + operation, fault);
+            let first = log.source(id(1), b"");
+            if first.is_ok() && machine.operations() <= begun + operation {
+                break;
+            }
+            machine.heal();
+            let key = machine.read("audit.keys/sources.key");
+            found += u64::from(key.is_some());
+            let source = log.source(id(1), b"").unwrap();
+            append(&mut log.producer().unwrap(), &source, 1, 0, 10).unwrap();
+            log.flush().unwrap();
+            for seed in 0..8 {
+                let what = format!("{fault:?}, {operation}, {seed}");
+                let machine = machine.crash(seed);
+                let log = open(&machine);
+                let sources = log.sources().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(sources.len(), 1, "{what}");
+                assert!(key.is_none() || machine.read("audit.keys/sources.key") == key, "{what}");
+            }
+        }
+    }
+    assert!(found > 1, "{found}");
 }
 
 #[test]
