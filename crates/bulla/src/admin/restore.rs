@@ -41,7 +41,6 @@ use crate::write::recover::earlier::not_done;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::PartId;
 use bulla_crypto::recipients::Identity;
-use bulla_proof::entry::MAX_SUBJECTS;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Paths, Store};
 use bulla_text::spelling::counted;
@@ -215,6 +214,9 @@ impl Restore {
             unknown.save(&*keys)?;
             if unknown.new_vault {
                 vault::create_lost_vault(&config, &*keys, &self.environment)?;
+                // It could not be opened before, or had nobody.
+                let vault = vault::open_vault(&config, &*keys, &self.environment, Access::Read, Vec::new())?;
+                require_nobody(&*keys, vault.as_ref())?;
             }
         }
         // Before the seal state is there, and before opening the log has the vault follow it: after either nothing else says that the log was longer.
@@ -238,15 +240,9 @@ impl Restore {
             if let Some((reader, unknown)) = reader.zip(unknown.as_ref()) {
                 // What followed the checkpoint was adopted.
                 numbers.add_blocks(&reader.reading()?, outlook.log.frames)?;
-                // Numbers may have been given of which no entry came into the log: nobody's key is lost with those.
-                let mut next = numbers.end().max(unknown.subject);
-                let lost_entries = outlook.lost_with_path.entries_from(unknown.frame);
-                if lost_entries > 0 {
-                    // Which numbers those have nobody knows, and none is given twice.
-                    let most = lost_entries.saturating_mul(MAX_SUBJECTS as u64);
-                    next = next.max(engine.vault()?.next_number()?).saturating_add(most);
-                }
-                let left_out = engine.skip_subjects(next)?;
+                // Numbers may have been given of which no entry came into the log: nobody's key is lost with those. Those of entries that were
+                // lost with a path the seal state knows, which does not go on behind such frames unless it speaks of them.
+                let left_out = engine.skip_subjects(numbers.end().max(unknown.subject))?;
                 lost = numbers.lost(&left_out, &erased);
             }
             // A vault from before this is known by it. An attempt that was cut short may have told it.
@@ -297,23 +293,23 @@ impl Restore {
         let pin = PinAtHand::look(None, (&**log, &**keys), &config, &self.environment)?;
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &gone_on_with)?;
         // Until that is done the log does not open: nothing else can have been lost of which nothing tells.
-        let is_told = recorded.is_some_and(|part| found.is_given_up(part));
+        let told = recorded.filter(|part| found.is_given_up(*part));
         // What an attempt came to an end with is no part that is being given up, even where its record is still there, or there again. Nor is one of
         // which the seal state tells more: that came after it, or was not there when it began.
-        let is_all = |before: &&Unknown| gone_on_with.adds_nothing_to(before) && !is_told;
+        let is_all = |before: &&Unknown| gone_on_with.adds_nothing_to(before) && told.is_none();
         let given_up_before = before.as_ref().filter(is_all).and_then(|before| before.given_up);
         if !self.older_log && given_up_before.is_none() {
             found.require_newest((&**log, &**keys), vault.as_ref(), &gone_on_with)?;
-            if has_lost_path && !is_told {
+            if has_lost_path && told.is_none() {
                 return Err(lost_path(&**log, &**keys));
             }
         }
         found.compare((&**log, &config), pin.as_ref())?;
-        let is_undone = recorded.is_none() && found.is_undone(gone_on_with.state.attempt, vault.as_ref())?;
+        let is_undone = recorded.is_none() && found.is_undone(&gone_on_with.state, vault.as_ref())?;
         if is_undone && !self.older_log {
             return Err(not_done(&**keys));
         }
-        let is_untold = (has_lost_path || is_undone) && !found.is_shorter() && !is_told;
+        let is_untold = (has_lost_path || is_undone) && !found.is_shorter() && told.is_none();
         let in_place = vault.as_ref().filter(|_| !new_vault);
         let is_whole = match (&before, given_up_before) {
             (Some(before), Some(part)) if !is_untold && (in_place.is_some() || !config.erasure) => {
@@ -333,7 +329,7 @@ impl Restore {
             Some(part) if in_place.map_or(Ok(true), |vault| found.is_marked(vault, part))? => {
                 Some(gone_on_with.known_of(part))
             }
-            _ => recorded.filter(|_| is_told),
+            _ => told,
         };
         // An attempt that makes the vault anew has made the one that is marked with its id, or makes it now.
         let makes_vault = before.as_ref().is_some_and(|before| before.new_vault);
@@ -342,9 +338,9 @@ impl Restore {
         let known = match &before {
             Some(before) if given_up_before.or(whole).or(kept).is_some() => before.parts.clone(),
             _ => {
-                // What the log tells itself, it tells in frames that are left.
                 let mut known = vault.as_ref().map_or(Ok(BTreeSet::new()), known_parts)?;
                 known.extend(&gone_on_with.state.given_up);
+                known.extend(&found.parts());
                 known
             }
         };
@@ -353,17 +349,16 @@ impl Restore {
         // Of an attempt that comes to nothing no vault but one that is marked with it knows.
         parts.extend(gone_on_with.state.given_up.iter().filter(|_| whole.is_none()));
         parts.extend(given_up.map(|part| part.id));
-        let (mut vault_behind, mut is_refused) = (false, false);
+        let (mut vault_behind, mut is_marked) = (false, false);
         match (given_up, in_place) {
             (Some(part), Some(vault)) => {
                 vault.require_room(&parts)?;
+                is_marked = found.is_marked(vault, part)?;
                 vault_behind =
                     gone_on_with.is_newer_than(vault, before.as_ref())? || found.is_behind(vault, part)?;
-                is_refused = vault_behind && !self.older_vault && !found.is_marked(vault, part)?;
             }
             (None, Some(vault)) if found.is_older() => {
                 vault_behind = before.is_some() || has_people(vault)?;
-                is_refused = vault_behind && !self.older_vault;
             }
             _ => {}
         }
@@ -378,23 +373,20 @@ impl Restore {
             false => None,
         };
         let reads = (reader.as_ref(), unknown.as_ref());
-        let unmarked = match (given_up, in_place) {
-            (Some(part), Some(vault)) if !found.is_marked(vault, part)? => Some(vault),
-            _ => None,
-        };
-        let mut looked = look(&**keys, &config, vault.as_ref(), &gone_on_with, (found, vault_behind), reads)?;
-        if let Some(vault) = unmarked
+        let found = (found, vault_behind, before.is_some());
+        let mut looked = look(&**keys, &config, vault.as_ref(), &gone_on_with, found, reads)?;
+        if let Some(vault) = in_place.filter(|_| given_up.is_some() && !is_marked)
             && vault.next_number()? < looked.numbers.end()
         {
             // It has given fewer numbers than the log has: it is older, whoever it has.
             looked.outlook.vault_behind = true;
-            is_refused = !self.older_vault;
         }
+        let is_refused = looked.outlook.vault_behind && !self.older_vault && !is_marked;
         let replicas = tuning.vault_replicas;
         let mut state = gone_on_with.state;
-        let comes_to_nothing = whole.is_some() && state.attempt.is_some();
+        let comes_to_nothing = whole.is_some() && given_up.is_none() && state.attempt.is_some();
         state.given_up = parts;
-        state.attempt = given_up.or(recorded.filter(|_| is_told)).map(|part| part.attempt());
+        state.attempt = given_up.or(told).map(|part| part.attempt());
         Ok(Begun {
             config,
             directories,
@@ -424,22 +416,28 @@ impl Restore {
             return if self.new_vault { refuse_vault(keys).map(|()| true) } else { Ok(false) };
         }
         // What such an attempt made is empty, or cannot be opened.
-        let people = match vault {
-            Ok(Some(vault)) => vault.check(&|_| true, &|_| ())?.people,
-            _ => 0,
-        };
-        match (people, self.new_vault) {
-            (0, _) => Ok(true),
-            (_, false) => Ok(false),
-            (_, true) => Err(Error::new(
-                ErrorKind::Refused,
-                format!(
-                    "{} has the keys of {}: a new vault would lose them; take this one up, without a new one",
-                    keys.describe(files::VAULT),
-                    counted(people, "data subject")
-                ),
-            )),
+        match require_nobody(keys, vault.as_ref().ok().and_then(Option::as_ref)) {
+            Err(error) if error.kind() == ErrorKind::Refused && !self.new_vault => Ok(false),
+            has_nobody => has_nobody.map(|()| true),
         }
+    }
+}
+
+/// That a vault, if there is one, has nobody's key: a new one takes its place.
+///
+/// # Errors
+/// `Refused` where it has; else where it cannot be read.
+fn require_nobody(keys: &dyn Store, vault: Option<&Vault>) -> Result<()> {
+    match vault.map_or(Ok(0), |vault| Ok(vault.check(&|_| true, &|_| ())?.people))? {
+        0 => Ok(()),
+        people => Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "{} has the keys of {}: a new vault would lose them; take this one up, without a new one",
+                keys.describe(files::VAULT),
+                counted(people, "data subject")
+            ),
+        )),
     }
 }
 
@@ -462,7 +460,7 @@ fn behind(keys: &dyn Store) -> Error {
     let message = format!(
         "{} may not have followed what is given up now, or was given up before, and whoever was erased in that may have a key in it: nothing would be read under its keys, for \
          good, and no newer vault could be brought later. Bring the newest one; where this is the newest that is left, say `--older-vault`. Where \
-         an attempt was begun with an older one, docs/operating.md, \"The path in use is lost\", says how to begin with this",
+         an attempt was begun with an older one, docs/operating.md, \"Several paths\", says how to begin with this",
         keys.describe(files::VAULT)
     );
     Error::new(ErrorKind::Refused, message)

@@ -22,8 +22,8 @@ pub struct LostFrames {
     pub frames: Vec<Range<u64>>,
     /// The numbers of those that were events, ascending: what they told of holds and erasures is not known.
     pub events: Vec<u64>,
-    /// The numbers of those that were blocks, ascending, each with how many entries it had.
-    pub(crate) blocks: Vec<(u64, u64)>,
+    /// The numbers of those that were blocks, ascending.
+    pub(crate) blocks: Vec<u64>,
     /// How many of them were blocks that said which records of which source they had.
     pub(crate) of_sources: u64,
     /// The writing host's clock at the last of the events, in seconds since the Unix epoch.
@@ -72,11 +72,6 @@ impl LostFrames {
         Some(UnreadEvents::of(*first, *last))
     }
 
-    /// How many entries the blocks had from a frame on.
-    pub(crate) fn entries_from(&self, frame: u64) -> u64 {
-        self.blocks.iter().filter(|(block, _)| *block >= frame).map(|(_, entries)| entries).sum()
-    }
-
     /// Takes in a frame that is lost, behind all before.
     pub(crate) fn add(&mut self, commitment: &Commitment) {
         let frame = commitment.frame;
@@ -90,7 +85,7 @@ impl LostFrames {
                 self.last_event = self.last_event.max(Some(commitment.latest));
             }
             FrameKind::Block => {
-                self.blocks.push((frame, commitment.entries));
+                self.blocks.push(frame);
                 self.of_sources += u64::from(commitment.sources_length > 0);
             }
             _ => {}
@@ -166,7 +161,7 @@ mod tests {
         assert_eq!(frames.frames, [2..4, 7..8]);
         let contained = (0..10).filter(|frame| frames.contains(*frame)).collect::<Vec<_>>();
         assert_eq!(contained, [2, 3, 7]);
-        assert_eq!([0, 2, 3, 7, 8].map(|frame| frames.entries_from(frame)), [6, 6, 3, 3, 0]);
+        assert_eq!(frames.blocks, [2, 7]);
         assert_eq!(
             frames.unknown_events().unwrap(),
             "frames 2 to 3, 7 were lost with a path, and 1 of them was an event: what it told of holds and erasures is not known"

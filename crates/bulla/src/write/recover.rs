@@ -92,8 +92,8 @@ pub(crate) struct Found {
     set_aside: Vec<Event>,
     /// The frames that the vault had followed.
     pub(crate) followed: u64,
-    /// The attempt to give a part up of which the seal state does not know that it is done.
-    pub(crate) attempt: Option<Attempt>,
+    /// The attempt to give a part up of which the seal state does not know that it is done, and the parts of which it knows.
+    pub(crate) attempt: (Option<Attempt>, BTreeSet<PartId>),
     pub(crate) report: Recovery,
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
     }
     let checkpoint = read_checkpoint(log, config)?;
     let state = read_state(keys, config)?;
-    let checkpoint = furthest_signed(log, checkpoint, &state);
+    let checkpoint = furthest_signed(log, checkpoint, &state)?;
     let (tiles, bundle) = tree_files::load_edge(log, &checkpoint)?;
     let segments = segment::list(log)?.0;
     let survey = survey(log, config, (&state, &checkpoint), tiles.frontier(), &segments)?;
@@ -121,7 +121,8 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
         torn_bytes: torn,
         cose_damaged: false,
     };
-    let SealState { followed, attempt, .. } = state;
+    let SealState { followed, attempt, given_up, .. } = state;
+    let attempt = (attempt, given_up);
     Ok(Found { checkpoint, tiles, bundle, survey, set_aside: Vec::new(), followed, attempt, report })
 }
 

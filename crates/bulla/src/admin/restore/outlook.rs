@@ -6,7 +6,7 @@ use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
 use crate::keys::files;
 use crate::keys::restoring::{GivenUp, Unknown};
-use crate::keys::seal_state::Attempt;
+use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::given_up::{self, Line};
@@ -37,7 +37,7 @@ pub struct Outlook {
     /// What the log has under its checkpoint. All of it is kept.
     pub log: Extent,
     /// How many frames the keys know of that the log has not, or knew of before an attempt that was cut short: its newest part, which is
-    /// lost with all that it told.
+    /// lost with all that it told. Where a longer copy is found meanwhile, those that this has are not among them.
     pub lost_frames: u64,
     /// Whether the newest part of the log is given up, or may be, with a vault that may not have followed that part, or another one, or was given
     /// up before, with a newer vault: whoever was erased there may have a key in it, so that nothing is read under its keys from then on. It is
@@ -172,7 +172,7 @@ impl Found {
         if let Some(vault) = vault.filter(|_| self.is_cut) {
             return Err(engine::older_log((log, self.beyond.next), keys, vault)?);
         }
-        match replaces.filter(|_| self.is_shorter()) {
+        match replaces {
             Some(TreeHead { size, .. }) => Err(Error::tampered(format!(
                 "{} ends after {}, but its seal state covers {size}: bring the newest copy, or the path that is missing, or, where they are lost for \
                  good, go on with this one by `bulla restore --older-log`",
@@ -193,12 +193,21 @@ impl Found {
         matches!(self.line, Line::Older(_))
     }
 
-    /// Whether the seal state is of an `attempt` that is not done.
+    /// Whether the seal state is of an attempt that is not done.
     ///
     /// # Errors
     /// As [`earlier::is_undone`].
-    pub(super) fn is_undone(&self, attempt: Option<Attempt>, vault: Option<&Vault>) -> Result<bool> {
-        earlier::is_undone(attempt, (&self.manifest, &self.beyond.given_up), vault)
+    pub(super) fn is_undone(&self, state: &SealState, vault: Option<&Vault>) -> Result<bool> {
+        earlier::is_undone((state.attempt, &state.given_up), (&self.manifest, &self.beyond.given_up), vault)
+    }
+
+    /// How many frames are given up with a part, of those that the keys knew of. More than were left when that began are the attempt's own, unless
+    /// neither the log nor the seal state says so: then a longer copy was found.
+    fn lost_frames(&self, part: GivenUp, gone_on_with: &GoneOnWith) -> u64 {
+        let signed = self.manifest.size();
+        let are_own = self.parts().contains(&part.id) || gone_on_with.has_written(part, signed);
+        let left = if signed > part.left && !are_own { self.beyond.next } else { part.left };
+        part.known.saturating_sub(left)
     }
 
     /// Those of the parts that were given up of which nothing told how far they went.
@@ -231,7 +240,7 @@ impl Found {
         if self.parts().contains(&part.id) || self.line != Line::Own || self.is_cut {
             return Ok(false);
         }
-        let was_given_up = self.told.iter().any(|(frame, id)| *frame >= part.left && since(id));
+        let was_given_up = self.told.iter().any(|(_, id)| since(id));
         let Some(vault) = vault else { return Ok(told || was_given_up || self.has_all(part)?) };
         let followed = vault.erased_up_to()?;
         if followed.given_up.contains(&part.id) {
@@ -269,7 +278,7 @@ impl Found {
         (vault, makes_vault, random): (Option<&Vault>, bool, &dyn Random),
     ) -> Result<Option<GivenUp>> {
         let (known, root, left) = match (before, self.known) {
-            (Some(GivenUp { known, root, left, .. }), _) => (known, root, left),
+            (Some(GivenUp { known, root, left, .. }), _) => (known, root, left.min(self.beyond.next)),
             (None, Some((known, root))) => (known, root, self.beyond.next),
             (None, None) if untold => (0, None, self.beyond.next),
             (None, None) => return Ok(None),
@@ -332,11 +341,12 @@ pub(super) fn look(
     config: &LogConfig,
     vault: Option<&Vault>,
     gone_on_with: &GoneOnWith,
-    (found, vault_behind): (Found, bool),
+    (found, vault_behind, is_begun): (Found, bool, bool),
     (reader, unknown): (Option<&Reader>, Option<&Unknown>),
 ) -> Result<Looked> {
-    let Found { manifest, beyond, is_cut, .. } = found;
     let given_up = unknown.and_then(|unknown| unknown.given_up);
+    let lost_frames = given_up.map_or(0, |part| found.lost_frames(part, gone_on_with));
+    let Found { manifest, beyond, is_cut, .. } = found;
     let vaults = Vaults::of_restore(given_up.is_some());
     // What cannot be finished keeps the log from opening, whether or not there is anything else to take up.
     let finishes = match vault {
@@ -372,10 +382,9 @@ pub(super) fn look(
         newest => newest.map(|()| false),
     };
     let needed = gone_on_with.is_made
-        || is_cut
         || vault_behind
         || given_up.is_some()
-        || Unknown::load(keys)?.is_some()
+        || is_begun
         || !again.is_empty()
         || lost > 0
         || config.erasure && vault.map_or(Ok(true), is_older)?;
@@ -383,7 +392,7 @@ pub(super) fn look(
     let outlook = Outlook {
         known: Extent { frames: spoken_of, ..extent(&manifest, spoken_of.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
-        lost_frames: given_up.map_or(0, |part| part.known.saturating_sub(part.left)),
+        lost_frames,
         vault_behind,
         lost_with_path: manifest.lost()?.clone(),
         erased: again,

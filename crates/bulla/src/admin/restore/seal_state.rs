@@ -63,6 +63,11 @@ impl GoneOnWith {
         self.state.attempt.is_some_and(|attempt| attempt.loss == part.loss)
     }
 
+    /// Whether the seal state, which is the log's, speaks of so many frames of it as of what an attempt to give this part up has made of it.
+    pub(super) fn has_written(&self, part: GivenUp, frames: u64) -> bool {
+        self.is_of(part) && self.replaces.is_none() && self.known_frames() >= frames
+    }
+
     /// Whether the seal state which is replaced tells nothing that was not known when the attempt began that `begun` is of: it is that attempt's own, or
     /// from before it.
     pub(super) fn adds_nothing_to(&self, begun: &Unknown) -> bool {

@@ -137,8 +137,7 @@ impl<'a> Judge<'a> {
     /// erased them before this one was carried out. Nobody is said to have come since where their first entry may be in a block that is
     /// `lost`.
     pub(super) fn first_met(&self, number: u64, first: Option<u64>, lost: &LostFrames) -> FirstMet {
-        let is_one_lost =
-            first.is_some_and(|first| lost.blocks.first().is_some_and(|(lost, _)| *lost < first));
+        let is_one_lost = first.is_some_and(|first| lost.blocks.first().is_some_and(|lost| *lost < first));
         match self.first_met_here(number, first) {
             FirstMet::Since if is_one_lost => {
                 FirstMet::CannotTell(format!("{lost}, and entries of theirs may have been in these"))

@@ -38,9 +38,9 @@ pub(crate) enum Vaults {
 }
 
 impl Vaults {
-    /// Those that taking up a key directory goes on with; `older_log` says whether that is on the record with a log whose newest part is lost.
-    pub(crate) fn of_restore(older_log: bool) -> Self {
-        if older_log { Vaults::NewerThanLog } else { Vaults::Restored }
+    /// Those that taking up a key directory goes on with; `gives_up` says whether the newest part of the log is given up.
+    pub(crate) fn of_restore(gives_up: bool) -> Self {
+        if gives_up { Vaults::NewerThanLog } else { Vaults::Restored }
     }
 }
 
@@ -163,10 +163,11 @@ fn find(
         let log = (found.signed_frames(), found.report.entries);
         require_newest(keys, (&**subjects, vault.is_some()), &SealState::load(keys)?, log)?;
     }
-    if found.attempt.is_some() && vaults == Vaults::Newest {
+    let (attempt, known) = &found.attempt;
+    if attempt.is_some() && vaults == Vaults::Newest {
         let manifest = Manifest::load_to_open(Snapshot::of(log.clone())?)?;
         let vault = subject_keys.and_then(|subject_keys| subject_keys.vault.as_deref());
-        if earlier::is_undone(found.attempt, (&manifest, found.given_up()), vault)? {
+        if earlier::is_undone((*attempt, known), (&manifest, found.given_up()), vault)? {
             return Err(earlier::not_done(keys));
         }
     }

@@ -11,6 +11,7 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_text::spelling::counted;
 use bulla_vault::Vault;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A part of the log that was given up, and that a seal state which does not go with the log knows nothing of.
@@ -55,18 +56,20 @@ impl UnknownPart {
     }
 }
 
-/// Whether a seal state is of an `attempt` to give a part up that is not done: neither the log nor `unsigned` events tell of that. Where events are lost
-/// with a path, one of them may have told it, unless the vault knows nothing of the part.
+/// Whether a seal state, which knows of the parts `known`, is of an `attempt` to give a part up that is not done: neither the log nor `unsigned` events
+/// tell of that, nor of another part that was given up since. Where events are lost with a path, one of them may have told it, unless the vault knows
+/// nothing of the part.
 ///
 /// # Errors
 /// Where the log or the vault cannot be read.
 pub(crate) fn is_undone(
-    attempt: Option<Attempt>,
+    (attempt, known): (Option<Attempt>, &BTreeSet<PartId>),
     (manifest, unsigned): (&Manifest, &[(u64, PartId)]),
     vault: Option<&Vault>,
 ) -> Result<bool> {
     let Some(Attempt { part, .. }) = attempt else { return Ok(false) };
-    if given_up::told(manifest, 0)?.iter().chain(unsigned).any(|(_, id)| *id == part) {
+    let is_since = |id: &PartId| *id == part || !known.contains(id);
+    if given_up::told(manifest, 0)?.iter().chain(unsigned).any(|(_, id)| is_since(id)) {
         return Ok(false);
     }
     let knows = vault.map_or(Ok(true), |vault| Ok(vault.given_up()?.contains(&part)))?;
@@ -77,9 +80,12 @@ pub(crate) fn is_undone(
 pub(crate) fn not_done(keys: &dyn Store) -> Error {
     let message = format!(
         "{} is of a `bulla restore --older-log` that is not done, and {}, which says what it gives up, is not there: bring the key directory as this \
-         host wrote it last. Where that is not left, `bulla restore --older-log` goes on with what is there, without knowing what is lost",
+         host wrote it last. Where the log was found whole, or gone on with, since, and {} was brought from a backup of that time, move it away, and \
+         have it made anew (`bulla restore --seal-key`). Else, where nothing newer is left, `bulla restore --older-log` goes on with what is there, \
+         without knowing what is lost",
         keys.describe(files::SEAL_STATE),
-        keys.describe(files::RESTORING)
+        keys.describe(files::RESTORING),
+        files::SEAL_STATE
     );
     Error::new(ErrorKind::Refused, message)
 }

@@ -4,18 +4,25 @@ use crate::keys::seal_state::SealState;
 use crate::scan::lost::are_lost;
 use crate::write::tree_files;
 use bulla_proof::checkpoint::Checkpoint;
-use bulla_store::Store;
+use bulla_store::{ErrorKind, Result, Store};
 
 /// The checkpoint that the seal state speaks of, of a log that has lost a path: its tree was written, and signing it was cut short. What
 /// lies between is gone with the path, and the tree tells of it. The next checkpoint signs it.
-pub(super) fn furthest_signed(log: &dyn Store, checkpoint: Checkpoint, state: &SealState) -> Checkpoint {
+///
+/// # Errors
+/// `Unavailable` where a file of the tree is there and cannot be read.
+pub(super) fn furthest_signed(
+    log: &dyn Store,
+    checkpoint: Checkpoint,
+    state: &SealState,
+) -> Result<Checkpoint> {
     let size = state.chain.next_frame();
     if size <= checkpoint.size || !are_lost(log) {
-        return checkpoint;
+        return Ok(checkpoint);
     }
     let later = Checkpoint { size, root: state.root, ..checkpoint.clone() };
     match tree_files::load_edge(log, &later) {
-        Ok(_) => later,
-        Err(_) => checkpoint,
+        Err(error) if error.kind() == ErrorKind::Tampered => Ok(checkpoint),
+        edge => edge.map(|_| later),
     }
 }

@@ -125,6 +125,34 @@ fn each_part_is_told_of_once_wherever_giving_it_up_stops() {
     }
 }
 
+/// A seal state from before frames that were lost with a path does not go on behind them; any other says which numbers were given there.
+#[test]
+fn numbers_that_were_given_in_lost_entries_are_known_however_old_the_vault() {
+    let mut made = World::with_erasure(&["/backup", "/third"], true);
+    let older = made.vault_copy();
+    let append = |made: &World, subject: &str| {
+        let log = made.open_stepped().unwrap();
+        log.producer().unwrap().append(&Entry::new("read", "4711").subject(subject)).unwrap();
+        log.close().unwrap();
+    };
+    append(&made, "ada");
+    let before = made.machine.read(STATE).unwrap();
+    made.hand_on(&["/backup", "/third"]);
+    append(&made, "eve");
+    made.destroy("backup");
+    made.configure(&["/third"]).unwrap();
+    made.put_vault_back(older);
+    let given = made.next_number() + 2;
+    for state in [None, Some(&before)] {
+        let world = made.killed();
+        assert!(world.machine.remove_file(STATE));
+        state.into_iter().for_each(|state| world.machine.overwrite(STATE, state));
+        assert_eq!(world.give_up_with(Restore::older_vault).unwrap_err().kind(), ErrorKind::Tampered);
+    }
+    made.take_up().unwrap();
+    assert_eq!(made.next_number(), given);
+}
+
 /// Of a log without erasure, too, and wherever that stops.
 #[test]
 fn the_seal_state_tells_how_far_a_lost_path_went() {
@@ -981,5 +1009,112 @@ fn a_part_that_filled_tiles_is_given_up_wherever_that_stops() {
             assert!(operation > 10);
             break;
         }
+    }
+}
+
+/// Whichever copy of the log an attempt goes on with, and whichever there was when another one began: what it has is not lost.
+#[test]
+fn what_is_told_to_be_lost_is_what_the_copy_lacks_that_is_there() {
+    for erasure in [false, true] {
+        let made = with_four(erasure);
+        let append = |numbers| {
+            let log = made.open();
+            made.append(&log, numbers);
+            log.close().unwrap();
+            (made.files_below("audit"), bulla::info_of(made.log()).unwrap().tree_size)
+        };
+        let (shorter, longer, (_, known)) = (append(4..6), append(6..8), append(8..10));
+        let mut found = 0;
+        for [before, copy] in [[&shorter, &longer], [&longer, &shorter]] {
+            made.put_back("audit", &before.0);
+            for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+                let cut = made.killed();
+                cut.machine.stop_at(cut.machine.operations() + operation);
+                if cut.give_up().is_ok() {
+                    break;
+                }
+                let world = cut.killed();
+                let keys = world.files_below("audit.keys");
+                let has_begun = keys.contains_key("restoring");
+                world.put_back("audit", &copy.0);
+                let what = format!("{erasure}, {}, {operation}", before.1);
+                let restored = match world.give_up() {
+                    Ok(restored) => restored,
+                    // What the attempt had written was taken away, and the seal state or the vault speaks of that.
+                    Err(error) => {
+                        let is_other = matches!(error.kind(), ErrorKind::Tampered | ErrorKind::Refused);
+                        assert!(has_begun && is_other, "{what}: {error}");
+                        continue;
+                    }
+                };
+                assert_eq!(restored.outlook.lost_frames, known - copy.1, "{what}");
+                assert_eq!(world.truncated(), [known], "{what}");
+                found += u64::from(has_begun);
+                if has_begun {
+                    // What was copied in the middle of it gives nothing up that it has given up.
+                    let newest = world.machine.read(STATE).unwrap();
+                    world.put_back("audit.keys", &keys);
+                    world.machine.overwrite(STATE, &newest);
+                    world.give_up().unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert_eq!(world.truncated(), [known], "{what}");
+                }
+            }
+        }
+        assert!(found > 4, "{erasure}: {found}");
+    }
+}
+
+/// It speaks of an attempt in whose place another one was made, as the log tells.
+#[test]
+fn a_seal_state_of_an_attempt_that_was_made_again_is_only_an_older_one() {
+    for erasure in [false, true] {
+        let mut made = World::with_erasure(&["/backup"], erasure);
+        let append = |made: &World, number: u64| {
+            let log = made.open();
+            let entry = Entry::new("read", "4711");
+            let entry = if erasure { entry.subject("ada") } else { entry };
+            log.producer().unwrap().append(&entry).unwrap();
+            made.append(&log, number..number + 4);
+            log.close().unwrap();
+        };
+        append(&made, 0);
+        let (left, older) = (made.files_below("audit"), made.killed());
+        append(&made, 4);
+        made.put_back("audit", &left);
+        let (keys, newest) = (made.files_below("audit.keys"), made.killed());
+        if erasure {
+            made.put_vault_back(older.vault_copy());
+        }
+        let mut begun = 0;
+        for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+            let world = made.killed();
+            world.machine.stop_at(world.machine.operations() + operation);
+            let done = world.give_up_with(Restore::older_vault);
+            let mut world = world.killed();
+            if done.is_ok() || world.files_below("audit") != left {
+                break;
+            }
+            let state = world.machine.read(STATE).unwrap();
+            if state == keys["seal.state"] {
+                continue;
+            }
+            begun += 1;
+            if erasure {
+                world.put_back("audit.keys", &keys);
+                world.put_vault_back(newest.vault_copy());
+            }
+            world.give_up().unwrap();
+            append(&world, 20);
+            world.machine.overwrite(STATE, &state);
+            if erasure {
+                world.take_up().unwrap();
+            }
+            append(&world, 24);
+            assert_eq!(world.truncated().len(), 1, "{erasure}, {operation}");
+            if erasure {
+                world.read_with_keys().unwrap();
+            }
+        }
+        assert!(begun > 0, "{erasure}");
     }
 }

@@ -66,15 +66,20 @@ impl World {
     /// more, and it is closed.
     pub(super) fn handed_on(paths: &[&str]) -> World {
         let world = World::with_erasure(paths, false);
-        let log = world.open_stepped().unwrap();
-        world.append_stepped(&log, 0..4);
+        world.hand_on(paths);
+        world
+    }
+
+    /// Has a log take four entries on its own directory, and then four on each of its paths.
+    pub(super) fn hand_on(&self, paths: &[&str]) {
+        let log = self.open_stepped().unwrap();
+        self.append_stepped(&log, 0..4);
         for (failing, first) in ["/audit"].iter().chain(paths).take(paths.len()).zip((4..).step_by(4)) {
-            world.machine.fail_below(failing.trim_start_matches('/'), Fault::NoSpace);
-            world.append_stepped(&log, first..first + 4);
+            self.machine.fail_below(failing.trim_start_matches('/'), Fault::NoSpace);
+            self.append_stepped(&log, first..first + 4);
         }
         log.close().unwrap();
-        world.machine.heal();
-        world
+        self.machine.heal();
     }
 
     /// The same without erasure, that this age recipient can read.
@@ -449,6 +454,12 @@ impl World {
     pub(super) fn followed_and_signed(&self) -> (u64, u64) {
         let info = bulla::info_of(self.log()).unwrap();
         (self.read_vault(info.id).follows().unwrap().size, info.tree_size)
+    }
+
+    /// The number that the vault gives next.
+    pub(super) fn next_number(&self) -> u64 {
+        let log = bulla::info_of(self.log()).unwrap().id;
+        self.read_vault(log).next_number().unwrap()
     }
 
     /// The id of a path, which the first one has from the log.
