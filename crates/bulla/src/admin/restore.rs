@@ -305,14 +305,18 @@ impl Restore {
             }
         }
         found.compare((&**log, &config), pin.as_ref())?;
-        let is_undone = recorded.is_none() && found.is_undone(&gone_on_with.state, vault.as_ref())?;
-        if is_undone && !self.older_log {
+        // What is recorded may be another loss than that of the attempt, of which the record is gone.
+        let is_of_recorded = recorded.is_some_and(|part| gone_on_with.is_of(part));
+        let is_undone = !is_of_recorded && found.is_undone(&gone_on_with.state, vault.as_ref())?;
+        if is_undone && !self.older_log && given_up_before.is_none() {
             return Err(not_done(&**keys));
         }
         let is_untold = (has_lost_path || is_undone) && !found.is_shorter() && told.is_none();
         let in_place = vault.as_ref().filter(|_| !new_vault);
         let is_whole = match (&before, given_up_before) {
-            (Some(before), Some(part)) if !is_untold && (in_place.is_some() || !config.erasure) => {
+            (Some(before), Some(part))
+                if !is_untold && !is_undone && (in_place.is_some() || !config.erasure) =>
+            {
                 let speaks_of_more = !gone_on_with.is_made && gone_on_with.known_frames() > part.left;
                 let has_all_paths = !log.paths().is_some_and(Paths::has_lost_one);
                 let unknown = found.parts_of_unknown_length()?;

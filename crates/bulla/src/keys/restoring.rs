@@ -15,8 +15,7 @@ pub(crate) struct Unknown {
     pub(crate) new_vault: bool,
     /// Where the log is gone on with although it ends before what the vault has followed, or may: what is given up.
     pub(crate) given_up: Option<GivenUp>,
-    /// The parts of the log that were known to be given up when that began: an event of another one is of an attempt that has come to
-    /// its end since.
+    /// The parts of the log that were known to be given up when that began: where an event tells of another one, more is known by now.
     pub(crate) parts: BTreeSet<PartId>,
 }
 

@@ -37,7 +37,8 @@ pub struct Outlook {
     /// What the log has under its checkpoint. All of it is kept.
     pub log: Extent,
     /// How many frames the keys know of that the log has not, or knew of before an attempt that was cut short: its newest part, which is
-    /// lost with all that it told. Where a longer copy is found meanwhile, those that this has are not among them.
+    /// lost with all that it told. Where a longer copy is found meanwhile, by its checkpoint, those that
+    /// this has are not among them.
     pub lost_frames: u64,
     /// Whether the newest part of the log is given up, or may be, with a vault that may not have followed that part, or another one, or was given
     /// up before, with a newer vault: whoever was erased there may have a key in it, so that nothing is read under its keys from then on. It is
@@ -201,12 +202,12 @@ impl Found {
         earlier::is_undone((state.attempt, &state.given_up), (&self.manifest, &self.beyond.given_up), vault)
     }
 
-    /// How many frames are given up with a part, of those that the keys knew of. More than were left when that began are the attempt's own, unless
-    /// neither the log nor the seal state says so: then a longer copy was found.
+    /// How many frames are given up with a part, of those that the keys knew of. More signed ones than were left when that began are the attempt's own,
+    /// unless neither the log nor the seal state says so: then a longer copy was found.
     fn lost_frames(&self, part: GivenUp, gone_on_with: &GoneOnWith) -> u64 {
-        let signed = self.manifest.size();
+        let (signed, next) = (self.manifest.size(), self.beyond.next);
         let are_own = self.parts().contains(&part.id) || gone_on_with.has_written(part, signed);
-        let left = if signed > part.left && !are_own { self.beyond.next } else { part.left };
+        let left = if signed > part.left && !are_own { next } else { part.left.min(next) };
         part.known.saturating_sub(left)
     }
 
@@ -278,7 +279,7 @@ impl Found {
         (vault, makes_vault, random): (Option<&Vault>, bool, &dyn Random),
     ) -> Result<Option<GivenUp>> {
         let (known, root, left) = match (before, self.known) {
-            (Some(GivenUp { known, root, left, .. }), _) => (known, root, left.min(self.beyond.next)),
+            (Some(GivenUp { known, root, left, .. }), _) => (known, root, left),
             (None, Some((known, root))) => (known, root, self.beyond.next),
             (None, None) if untold => (0, None, self.beyond.next),
             (None, None) => return Ok(None),

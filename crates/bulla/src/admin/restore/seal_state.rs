@@ -59,7 +59,7 @@ impl GoneOnWith {
     }
 
     /// Whether the seal state is of an attempt to give up what this one does.
-    fn is_of(&self, part: GivenUp) -> bool {
+    pub(super) fn is_of(&self, part: GivenUp) -> bool {
         self.state.attempt.is_some_and(|attempt| attempt.loss == part.loss)
     }
 

@@ -57,7 +57,7 @@ impl UnknownPart {
 }
 
 /// Whether a seal state, which knows of the parts `known`, is of an `attempt` to give a part up that is not done: neither the log nor `unsigned` events
-/// tell of that, nor of another part that was given up since. Where events are lost with a path, one of them may have told it, unless the vault knows
+/// tell of that, nor of another part than was known then. Where events are lost with a path, one of them may have told it, unless the vault knows
 /// nothing of the part.
 ///
 /// # Errors
@@ -80,9 +80,9 @@ pub(crate) fn is_undone(
 pub(crate) fn not_done(keys: &dyn Store) -> Error {
     let message = format!(
         "{} is of a `bulla restore --older-log` that is not done, and {}, which says what it gives up, is not there: bring the key directory as this \
-         host wrote it last. Where the log was found whole, or gone on with, since, and {} was brought from a backup of that time, move it away, and \
-         have it made anew (`bulla restore --seal-key`). Else, where nothing newer is left, `bulla restore --older-log` goes on with what is there, \
-         without knowing what is lost",
+         host wrote it last. Where nothing was given up in the end, and only {} was brought, from a backup of that time, beside the newest log and \
+         vault, move it away, and have it made anew (`bulla restore --seal-key`). Else, where nothing newer is left, `bulla restore --older-log` goes on \
+         with what is there, without knowing what is lost",
         keys.describe(files::SEAL_STATE),
         keys.describe(files::RESTORING),
         files::SEAL_STATE

@@ -299,6 +299,51 @@ fn a_seal_state_of_an_attempt_of_which_nothing_else_is_there_is_not_gone_on_with
     assert!(own > 4, "{own}");
 }
 
+/// Nor is that hidden by a record which is begun there, with whatever copies of the log.
+#[test]
+fn what_an_attempt_gives_up_is_not_forgotten_for_another_that_is_begun_without_its_record() {
+    let made = World::new();
+    made.append(0..10);
+    let shorter = copy(&made.directory);
+    made.append(10..20);
+    let (left, before) = (copy(&made.directory), copy(&made.keys()));
+    (20..28).for_each(|number| made.append(number..number + 1));
+    erase(&made, "user_7");
+    replace(left.path(), &made.directory);
+    let state = |world: &World| std::fs::read(world.keys().join("seal.state")).unwrap();
+    let newest = state(&made);
+    let cut = (1..).map(|operations| {
+        let world = made.copied();
+        stopped(&world, give_up(&world), operations).unwrap_err();
+        world
+    });
+    let made = cut.into_iter().find(|world| state(world) != newest).unwrap();
+    let of_attempt = copy(&made.keys());
+    replace(before.path(), &made.keys());
+    put_back(of_attempt.path(), &made.keys(), &["seal.state"]);
+    let mut begun = 0;
+    for logs in [&[&shorter][..], &[&left, &shorter]] {
+        for operations in (1..).step_by(if in_full() { 1 } else { 3 }) {
+            let world = made.copied();
+            for log in logs {
+                replace(log.path(), &world.directory);
+                stopped(&world, give_up(&world).older_vault(), operations).unwrap_err();
+            }
+            if content(&world.directory).len() != content(shorter.path()).len() {
+                break;
+            }
+            begun += u64::from(world.keys().join("restoring").exists());
+            let what = format!("{}, {operations}", logs.len());
+            replace(left.path(), &world.directory);
+            if Restore::new(&world.directory, world.identity()).run().is_ok() {
+                nothing_is_read(&world, &what);
+            }
+            is_not_read(&world, &what);
+        }
+    }
+    assert!(begun > 2, "{begun}");
+}
+
 /// Begun without the seal state, with a vault from before another part was given up, it knew nothing of that.
 #[test]
 fn a_seal_state_that_knows_of_another_part_is_not_of_what_was_begun_without_it() {
