@@ -319,9 +319,13 @@ impl Restore {
             {
                 let speaks_of_more = !gone_on_with.is_made && gone_on_with.known_frames() > part.left;
                 let has_all_paths = !log.paths().is_some_and(Paths::has_lost_one);
+                let is_told = part.known == 0 && speaks_of_more && has_all_paths;
                 let unknown = found.parts_of_unknown_length()?;
                 let since = |id: &PartId| gone_on_with.was_given_up_since(before, &unknown, id);
-                found.is_whole(in_place, part, &since, part.known == 0 && speaks_of_more && has_all_paths)?
+                // One that knows less than what was known then is from before that.
+                let knows =
+                    in_place.map_or(Ok(true), |vault| Ok(before.parts.is_subset(&vault.given_up()?)))?;
+                knows && found.is_whole(in_place, part, &since, is_told)?
             }
             _ => false,
         };

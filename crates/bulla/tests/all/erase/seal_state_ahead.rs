@@ -323,11 +323,15 @@ fn what_an_attempt_gives_up_is_not_forgotten_for_another_that_is_begun_without_i
     put_back(of_attempt.path(), &made.keys(), &["seal.state"]);
     let mut begun = 0;
     for logs in [&[&shorter][..], &[&left, &shorter]] {
-        for operations in (1..).step_by(if in_full() { 1 } else { 3 }) {
+        for operations in 1.. {
             let world = made.copied();
             for log in logs {
                 replace(log.path(), &world.directory);
                 stopped(&world, give_up(&world).older_vault(), operations).unwrap_err();
+                if world.keys().join("restoring").exists() {
+                    // The operations of the vault are not counted: it was not marked yet.
+                    put_back(before.path(), &world.keys(), &["vault", "roots"]);
+                }
             }
             if content(&world.directory).len() != content(shorter.path()).len() {
                 break;
