@@ -305,7 +305,7 @@ impl Restore {
             }
         }
         found.compare((&**log, &config), pin.as_ref())?;
-        // What is recorded may be another loss than that of the attempt, of which the record is gone.
+        // What is recorded may be another loss than that of the attempt which the seal state is of: then nothing else is there of that.
         let is_of_recorded = recorded.is_some_and(|part| gone_on_with.is_of(part));
         let is_undone = !is_of_recorded && found.is_undone(&gone_on_with.state, vault.as_ref())?;
         if is_undone && !self.older_log && given_up_before.is_none() {
@@ -322,7 +322,7 @@ impl Restore {
                 let is_told = part.known == 0 && speaks_of_more && has_all_paths;
                 let unknown = found.parts_of_unknown_length()?;
                 let since = |id: &PartId| gone_on_with.was_given_up_since(before, &unknown, id);
-                // One that knows less than what was known then is from before that.
+                // A vault that knows less than was known then is from before that.
                 let knows =
                     in_place.map_or(Ok(true), |vault| Ok(before.parts.is_subset(&vault.given_up()?)))?;
                 knows && found.is_whole(in_place, part, &since, is_told)?
