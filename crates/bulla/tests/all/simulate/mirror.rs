@@ -267,9 +267,9 @@ impl Life {
                 must!(published, "the mirror has {} frames, which were never published", checkpoint.size);
                 let size = checkpoint.size;
                 must!(size >= mirror.frames, "the mirror had {} frames, and has {size}", mirror.frames);
-                // A name whose directory is not synced, as that failed, goes with a power cut.
-                if !mirror.troubled {
-                    mirror.frames = size;
+                // A name whose directory is not synced, as that failed or the mirror was stopped before, goes with a power cut.
+                if let Some(note) = mirror.machine.crash(0).read("copy/checkpoint") {
+                    mirror.frames = mirror.frames.max(checkpoint_of(&note)?.size);
                 }
                 Ok(())
             }
