@@ -77,15 +77,16 @@ impl GoneOnWith {
         self.is_of(part) || is_earlier && size <= part.known
     }
 
-    /// Whether the seal state knows of a part that was given up, and the vault does not: it is from before that, however many frames
-    /// it has followed. Of the attempt's own state those count that were known when the attempt `begun` began.
+    /// Whether a part is known that was given up, by the seal state or when the attempt `begun` began, and the vault does not know it: it is from before
+    /// that, however many frames it has followed. Of the attempt's own state those alone count that were known then.
     ///
     /// # Errors
     /// Where the vault cannot be read.
     pub(super) fn is_newer_than(&self, vault: &Vault, begun: Option<&Unknown>) -> Result<bool> {
-        let own = begun.filter(|begun| begun.given_up.is_some_and(|part| self.is_of(part)));
-        let known = own.map_or(&self.state.given_up, |begun| &begun.parts);
-        Ok(!known.is_subset(&vault.given_up()?))
+        let of_vault = vault.given_up()?;
+        let is_own = begun.and_then(|begun| begun.given_up).is_some_and(|part| self.is_of(part));
+        let knows_state = is_own || self.state.given_up.is_subset(&of_vault);
+        Ok(!knows_state || begun.is_some_and(|begun| !begun.parts.is_subset(&of_vault)))
     }
 
     /// Whether a part was given up after the attempt had begun that `begun` is of. Where nothing told which parts were known then, only a state tells it
