@@ -268,7 +268,9 @@ impl Life {
                 let size = checkpoint.size;
                 must!(size >= mirror.frames, "the mirror had {} frames, and has {size}", mirror.frames);
                 // A name whose directory is not synced, as that failed or the mirror was stopped before, goes with a power cut.
-                if let Some(note) = mirror.machine.crash(0).read("copy/checkpoint") {
+                if size > mirror.frames
+                    && let Some(note) = mirror.machine.crash(0).read("copy/checkpoint")
+                {
                     mirror.frames = mirror.frames.max(checkpoint_of(&note)?.size);
                 }
                 Ok(())
