@@ -50,6 +50,16 @@ fn lose_end(world: &World) -> Vec<u8> {
     earlier
 }
 
+/// Five more entries, of which the first is about somebody where there is erasure.
+fn append_five(world: &World, erasure: bool, number: u64) {
+    let log = world.open();
+    let entry = Entry::new("read", "4711");
+    let entry = if erasure { entry.subject("ada") } else { entry };
+    log.producer().unwrap().append(&entry).unwrap();
+    world.append(&log, number..number + 4);
+    log.close().unwrap();
+}
+
 /// Goes on with a log, loses what that added, and gives it up by the seal state that was written meanwhile.
 fn give_up_another(world: &World) {
     let left = world.files_below("audit");
@@ -493,24 +503,16 @@ fn a_longer_copy_that_is_found_while_a_part_is_given_up_is_not_all() {
     // The vault alone tells of the first part where the seal state is lost before that begins.
     for (erasure, is_state_lost) in [(false, false), (true, false), (true, true)] {
         let made = World::with_erasure(&["/backup"], erasure);
-        let append = |world: &World, number: u64| {
-            let log = world.open();
-            let entry = Entry::new("read", "4711");
-            let entry = if erasure { entry.subject("ada") } else { entry };
-            log.producer().unwrap().append(&entry).unwrap();
-            world.append(&log, number..number + 4);
-            log.close().unwrap();
-        };
-        append(&made, 0);
+        append_five(&made, erasure, 0);
         let left = made.files_below("audit");
-        append(&made, 4);
+        append_five(&made, erasure, 4);
         made.put_back("audit", &left);
         made.give_up().unwrap();
         let first = made.truncated();
-        append(&made, 20);
+        append_five(&made, erasure, 20);
         let longer = made.files_below("audit");
         let older = made.killed();
-        append(&made, 30);
+        append_five(&made, erasure, 30);
         let known = bulla::info_of(made.log()).unwrap().tree_size;
         made.put_back("audit", &left);
         if is_state_lost {
@@ -1071,17 +1073,9 @@ fn what_is_told_to_be_lost_is_what_the_copy_lacks_that_is_there() {
 fn a_seal_state_of_an_attempt_that_was_made_again_is_only_an_older_one() {
     for erasure in [false, true] {
         let mut made = World::with_erasure(&["/backup"], erasure);
-        let append = |made: &World, number: u64| {
-            let log = made.open();
-            let entry = Entry::new("read", "4711");
-            let entry = if erasure { entry.subject("ada") } else { entry };
-            log.producer().unwrap().append(&entry).unwrap();
-            made.append(&log, number..number + 4);
-            log.close().unwrap();
-        };
-        append(&made, 0);
+        append_five(&made, erasure, 0);
         let (left, older) = (made.files_below("audit"), made.killed());
-        append(&made, 4);
+        append_five(&made, erasure, 4);
         made.put_back("audit", &left);
         let (keys, newest) = (made.files_below("audit.keys"), made.killed());
         if erasure {
@@ -1106,12 +1100,12 @@ fn a_seal_state_of_an_attempt_that_was_made_again_is_only_an_older_one() {
                 world.put_vault_back(newest.vault_copy());
             }
             world.give_up().unwrap();
-            append(&world, 20);
+            append_five(&world, erasure, 20);
             world.machine.overwrite(STATE, &state);
             if erasure {
                 world.take_up().unwrap();
             }
-            append(&world, 24);
+            append_five(&world, erasure, 24);
             assert_eq!(world.truncated().len(), 1, "{erasure}, {operation}");
             if erasure {
                 world.read_with_keys().unwrap();
