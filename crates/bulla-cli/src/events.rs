@@ -37,9 +37,8 @@ pub(crate) struct Events {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
-    /// Only erased, rekeyed, held, released, exported, configured, recovered, abandoned, heartbeat, lost with a path
-    /// of the log, or invalid, which is no event of this version; repeatable
-    #[arg(long = "kind", value_enum, hide_possible_values = true, value_name = "KIND")]
+    /// Only these; repeatable. `lost` was one with a path of the log, and `invalid` is none of this version
+    #[arg(long = "kind", value_enum, value_name = "KIND")]
     kinds: Vec<Kind>,
 
     #[command(flatten)]
