@@ -25,8 +25,9 @@ import tempfile
 import threading
 import time
 
-# How long it is fed before the failure and after it, in seconds, and what payloads are cut from.
-BEFORE, AFTER = 1.5, 2.5
+# How long it is fed before the failure and after it, in seconds, how long at most until what is waited for has happened, and what payloads are
+# cut from.
+BEFORE, AFTER, PATIENCE = 1.5, 2.5, 60
 PAYLOAD = random.Random(7).randbytes(1 << 20).hex()
 EXT4_IOC_SHUTDOWN = 0x8004587D
 
@@ -89,6 +90,14 @@ def fill(place):
                 filler.flush()
         except OSError:
             pass
+
+
+def feed(seconds, until=lambda: True):
+    """Lets it be fed so long, and on a slow machine until that is so."""
+    began = time.monotonic()
+    time.sleep(seconds)
+    while not until() and time.monotonic() - began < PATIENCE:
+        time.sleep(0.1)
 
 
 class Append:
@@ -168,11 +177,11 @@ def case(bulla, folder, make, fail=None, wrapped=(), again=None, kill=False):
     if wrapped and not shutil.which(wrapped[0]):
         raise Unable(f"there is no {wrapped[0]}")
     append = Append(bulla, log, keys, wrapped)
-    time.sleep(BEFORE)
+    feed(BEFORE, lambda: append.acknowledged)
     since, before = time.monotonic() - 0.5, append.acknowledged
     if fail:
         fail(first)
-    time.sleep(AFTER)
+    feed(AFTER, lambda: any((second / "audit/segments").iterdir()) and append.acknowledged > before)
     append.end(kill)
     acknowledged = append.acknowledged
     if not before < acknowledged:
@@ -181,7 +190,7 @@ def case(bulla, folder, make, fail=None, wrapped=(), again=None, kill=False):
         # Without the first file system, which the writer had left.
         unmount(first)
         more = Append(bulla, log, keys, first=acknowledged + 1_000_000)
-        time.sleep(BEFORE)
+        feed(BEFORE, lambda: more.acknowledged)
         more.end()
         report = json.loads(subprocess.run([bulla, "verify", log, "--keys", keys, "--json"], capture_output=True, check=False).stdout)
         kinds = {finding["kind"] for finding in report["findings"]}
@@ -213,14 +222,14 @@ def dropping(bulla, folder):
     for name, value in (("on_failure", "drop"), ("memory", "64 MiB"), ("error_path", errors)):
         run(bulla, "config", log, "--keys", keys, "set", name, value)
     append = Append(bulla, log, keys)
-    time.sleep(BEFORE)
+    feed(BEFORE, lambda: append.acknowledged)
     before = append.acknowledged
     fill(first)
     fed = append.fed
-    time.sleep(AFTER)
+    feed(AFTER, lambda: errors.exists() and any(errors.iterdir()))
     during = append.fed - fed
     (first / "filler").unlink()
-    time.sleep(BEFORE)
+    feed(BEFORE)
     append.end(done=(3,))
     counts = append.outcome
     run(bulla, "verify", log, "--keys", keys)
