@@ -25,11 +25,17 @@ impl Life {
         names
     }
 
-    /// Whom of these the vault knows.
-    pub(super) fn known(&self, names: &[usize]) -> Outcome<Vec<bool>> {
+    /// Whom of these the vault knows. Their numbers are noted: they may be new, and erased before anybody asks again.
+    pub(super) fn known(&mut self, names: &[usize]) -> Outcome<Vec<bool>> {
         let Some(vault) = self.host.vault(self.whose.id)? else { return Ok(vec![false; names.len()]) };
-        let names = names.iter().map(|name| NAMES[*name]).collect::<Vec<_>>();
-        Ok(sound("asking the vault", vault.find_all(&names))?.iter().map(Option::is_some).collect())
+        let texts = names.iter().map(|name| NAMES[*name]).collect::<Vec<_>>();
+        let found = sound("asking the vault", vault.find_all(&texts))?;
+        for (name, subject) in names.iter().zip(&found) {
+            if let Some(subject) = subject {
+                self.model.numbers.entry(subject.number).or_insert(*name);
+            }
+        }
+        Ok(found.iter().map(Option::is_some).collect())
     }
 
     pub(super) fn erase(&mut self, session: &mut Session) -> Outcome {
