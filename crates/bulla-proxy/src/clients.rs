@@ -118,12 +118,11 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
     let Entered { stream: mut client, address, certificate, first_bytes } = entered;
     let shared = worker.shared.clone();
     let settings = worker.settings();
-    let mut cut_off = stopped.clone();
     let connecting =
         upstream::connect(&settings.place, settings.connector.as_ref(), settings.limits.connect_timeout);
     let connected = tokio::select! {
         connected = connecting => connected,
-        _ = cut_off.wait_for(Ending::is_at_once) => return,
+        _ = stopped.wait_for(Ending::is_at_once) => return,
     };
     let server = match connected {
         Ok(server) => server,
@@ -138,8 +137,19 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
     let session = Session::new(settings.context.clone(), &address, certificate.as_deref());
     drop(settings);
     let mut relay = Relay::new(client, server, session, first_bytes, worker.clone());
-    let mut draining = false;
     let ended = loop {
+        let ending = *stopped.borrow_and_update();
+        if ending.is_at_once() {
+            if worker.is_defective() {
+                break Err(Ended::Defect);
+            }
+            shared.counters.cut_off.add(1);
+            break Ok(());
+        }
+        let draining = ending.has_begun();
+        if draining {
+            relay.drain();
+        }
         let limits = worker.settings().limits;
         let limit = if draining { Some(limits.drain_timeout) } else { limits.idle_timeout };
         let time = async {
@@ -152,17 +162,7 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             // The relay is what mostly has something to do.
             biased;
             ended = poll_fn(|cx| poll_caught(&mut relay, cx)) => break ended,
-            _ = stopped.wait_for(Ending::has_begun), if !draining => {
-                draining = true;
-                relay.drain();
-            }
-            _ = cut_off.wait_for(Ending::is_at_once) => {
-                if worker.is_defective() {
-                    break Err(Ended::Defect);
-                }
-                shared.counters.cut_off.add(1);
-                break Ok(());
-            }
+            Ok(()) = stopped.changed() => {}
             () = time => if draining {
                 shared.counters.cut_off.add(1);
                 break Ok(());

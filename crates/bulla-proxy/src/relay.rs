@@ -47,6 +47,8 @@ struct Side {
     stream: Stream,
     /// Nothing comes any more.
     ended: bool,
+    /// Nothing comes before the connection is polled again, and it will be woken for that.
+    awaited: bool,
     /// Nothing can leave any more.
     shut: bool,
     /// Something left that the stream may still hold.
@@ -55,7 +57,7 @@ struct Side {
 
 impl Side {
     fn new(stream: Stream) -> Self {
-        Side { stream, ended: false, shut: false, unflushed: false }
+        Side { stream, ended: false, awaited: false, shut: false, unflushed: false }
     }
 
     /// Gives `take` what comes next. Whether anything did.
@@ -65,10 +67,16 @@ impl Side {
         worker: &Worker,
         take: impl FnOnce(&[u8]) -> Result<(), Ended>,
     ) -> Result<bool, Ended> {
+        if self.awaited {
+            return Ok(false);
+        }
         let mut room = worker.room();
         let mut buffer = ReadBuf::new(&mut room);
         match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
-            Poll::Pending => Ok(false),
+            Poll::Pending => {
+                self.awaited = true;
+                Ok(false)
+            }
             Poll::Ready(Ok(())) if !buffer.filled().is_empty() => take(buffer.filled()).map(|()| true),
             // Whoever is reset says nothing more either.
             Poll::Ready(_) => {
@@ -142,6 +150,7 @@ impl Relay {
     /// # Errors
     /// Why this ends the connection.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
+        (self.client.awaited, self.server.awaited) = (false, false);
         let stepped = loop {
             match self.step(cx) {
                 Ok(true) => (self.active, self.moved) = (true, true),

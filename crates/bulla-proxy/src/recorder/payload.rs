@@ -17,9 +17,14 @@ pub(super) fn describe(
     payload: &mut String,
 ) {
     // Nothing is written but to memory.
-    let _ = write!(payload, "{{\"command\":\"");
+    payload.push_str("{\"command\":\"");
     escape(operation.command, payload);
-    let _ = write!(payload, "\",\"database\":{}", operation.database);
+    payload.push_str("\",\"database\":");
+    match char::from_digit(operation.database, 10) {
+        // As nearly always; formatting takes longer than all the rest.
+        Some(digit) => payload.push(digit),
+        None => drop(write!(payload, "{}", operation.database)),
+    }
     if let Some(code) = operation.error {
         member("error", code, payload);
     }
@@ -137,6 +142,10 @@ fn member(name: &str, text: &str, payload: &mut String) {
 
 /// Appends a text as it stands in a string of JSON.
 fn escape(text: &str, payload: &mut String) {
+    if !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | ..=0x1f)) {
+        payload.push_str(text);
+        return;
+    }
     for character in text.chars() {
         match character {
             '"' | '\\' => payload.extend(['\\', character]),
