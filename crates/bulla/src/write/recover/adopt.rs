@@ -67,25 +67,22 @@ pub(super) fn rewrite(
             }
         });
     }
-    for (name, later) in &copies {
-        let path = name.path();
-        let Some(paths) = log.paths() else {
+    // Of a log on several paths a copy stays: that it is removed is durable only where the path does not fail meanwhile, and whoever goes on on another
+    // one would not know of it any more.
+    if log.paths().is_some() {
+        let told = |(name, next_frame): (SegmentName, u64)| Event::Abandoned {
+            segment: name.to_string(),
+            next_frame,
+            offset: 0,
+            reason: "recovering: a copy that stays where it is".to_owned(),
+        };
+        events.extend(copies.into_iter().map(told));
+    } else if !copies.is_empty() {
+        for (name, _) in &copies {
+            let path = name.path();
             let removed = log.remove(&path);
             removed.map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
-            continue;
-        };
-        // On another path than the one in use a power cut could bring it back, since that one's directories are not synced.
-        if !paths.is_in_use(&path) || log.remove(&path).is_err() {
-            let reason = "recovering: a copy that stays where it is".to_owned();
-            events.push(Event::Abandoned {
-                segment: name.to_string(),
-                next_frame: *later,
-                offset: 0,
-                reason,
-            });
         }
-    }
-    if !copies.is_empty() {
         let synced = log.sync_directory(segment::DIRECTORY);
         synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
     }

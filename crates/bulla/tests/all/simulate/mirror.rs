@@ -181,6 +181,8 @@ impl Life {
     }
 
     fn ship(&mut self, operations: u64) -> Outcome {
+        // Where publishing it failed once it had its name, nobody has looked at it yet.
+        self.model.note_checkpoint(&self.host)?;
         let source = self.host.joined()?;
         let key = self.whose.key.clone();
         let Some(mirror) = &mut self.beside.mirror else { return Ok(()) };
