@@ -137,8 +137,10 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
     let session = Session::new(settings.context.clone(), &address, certificate.as_deref());
     drop(settings);
     let mut relay = Relay::new(client, server, session, first_bytes, worker.clone());
+    // What has come by now is taken before that is looked at.
+    stopped.mark_changed();
+    let mut ending = Ending::NotYet;
     let ended = loop {
-        let ending = *stopped.borrow_and_update();
         if ending.is_at_once() {
             if worker.is_defective() {
                 break Err(Ended::Defect);
@@ -162,7 +164,7 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             // The relay is what mostly has something to do.
             biased;
             ended = poll_fn(|cx| poll_caught(&mut relay, cx)) => break ended,
-            Ok(()) = stopped.changed() => {}
+            Ok(()) = stopped.changed() => ending = *stopped.borrow_and_update(),
             () = time => if draining {
                 shared.counters.cut_off.add(1);
                 break Ok(());
