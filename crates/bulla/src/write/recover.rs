@@ -10,9 +10,9 @@
 //! - groups were synced in order, so damage before a frame of a later group is no torn tail;
 //! - a log goes on only with the `[log]` of its last epoch, or the one that an event since then allows; what allows
 //!   it is the seal state, or a frame whose seal holds, never the log's directory alone;
-//! - no byte is removed but exact copies of what was adopted, and of a log on several paths not even these: what no frame refers to stays where it
-//!   is, is made durable, and an event tells its place, length and digest; only its place, where it is a copy, the medium does not take it, or it is
-//!   too long.
+//! - no byte is removed: what no frame refers to stays where it is, is made durable, and an event tells its place, length and digest; only its place,
+//!   where it is a copy, the medium does not take it, or it is too long. A segment that is adopted whole is replaced by its copy, which has the same bytes,
+//!   so that a recovery which is cut short again and again leaves one.
 //!
 //! A clean log takes the same way: it merely finds nothing to adopt.
 //!

@@ -1,7 +1,7 @@
 //! What recovery writes: the frames that it adopts, and the events that tell of the bytes which count for nothing.
 //!
 //! Invariants:
-//! - no file is removed but one of which every frame stands, byte for byte, in a segment that is durable;
+//! - no name goes, and none has other bytes than before: what is adopted gets a new name, or takes that of a segment which holds nothing else;
 //! - an event counts the frames in their old place that are in the log, whichever recovery wrote them anew: one that was cut short
 //!   has told nobody of those that it did.
 
@@ -11,8 +11,7 @@ use crate::format::frame::{self, Head};
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::write::commit::free_name;
-use bulla_store::Store;
-use bulla_store::{Error, Result};
+use bulla_store::{Error, Result, Store, StoreFile};
 use std::io::{self, IoSlice};
 
 /// The most bytes behind the last frame of a segment of which the digest is told: twice the longest frame. Of more an event
@@ -27,14 +26,20 @@ pub(super) fn rewrite(
     explained: &[(String, u64)],
 ) -> Result<Vec<Event>> {
     let mut events = Vec::new();
-    let mut copies = Vec::new();
     for (index, segment) in scanned.iter().enumerate() {
         let failed =
             |error| Error::io(format!("recovering {}", log.describe(&segment.cursor.name.path())), error);
         // A segment of which no frame counts any more counts for nothing from its beginning.
         let offset = segment.kept;
         if let Some(first) = segment.above.first() {
-            write_copy(log, segment, first.commitment.frame).map_err(failed)?;
+            let Cursor { name, file, length, .. } = &segment.cursor;
+            if is_adopted_whole(log, segment) {
+                write_copy((log, *name), &**file, [(0, *length)]).map_err(failed)?;
+                continue;
+            }
+            let name = free_name(log, first.commitment.frame).map_err(failed)?;
+            let frames = segment.above.iter().map(|head| (head.offset, head.length()));
+            write_copy((log, name), &**file, segment.epoch.into_iter().chain(frames)).map_err(failed)?;
         }
         if segment.cursor.length == offset {
             continue;
@@ -46,7 +51,8 @@ pub(super) fn rewrite(
         let later = scanned.get(index + 1).map_or(next, |following| following.cursor.name.first);
         let (adopted, end) = adopted(scanned, segment, later)?;
         if offset == 0 && end == segment.cursor.length && adopted > 0 {
-            copies.push((segment.cursor.name, later));
+            let reason = "recovering: a copy of frames that were written again".to_owned();
+            events.push(Event::Abandoned { segment: name, next_frame: later, offset, reason });
             continue;
         }
         let next_frame = segment.above.first().map_or(later, |head| head.commitment.frame);
@@ -66,25 +72,6 @@ pub(super) fn rewrite(
                 Event::Abandoned { segment: name, next_frame, offset, reason }
             }
         });
-    }
-    // Of a log on several paths a copy stays: that it is removed is durable only where the path does not fail meanwhile, and whoever goes on on another
-    // one would not know of it any more.
-    if log.paths().is_some() {
-        let told = |(name, next_frame): (SegmentName, u64)| Event::Abandoned {
-            segment: name.to_string(),
-            next_frame,
-            offset: 0,
-            reason: "recovering: a copy that stays where it is".to_owned(),
-        };
-        events.extend(copies.into_iter().map(told));
-    } else if !copies.is_empty() {
-        for (name, _) in &copies {
-            let path = name.path();
-            let removed = log.remove(&path);
-            removed.map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
-        }
-        let synced = log.sync_directory(segment::DIRECTORY);
-        synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
     }
     Ok(events)
 }
@@ -152,19 +139,29 @@ fn keep(log: &dyn Store, segment: &Scanned, offset: u64) -> io::Result<String> {
     Ok(sha256.to_string())
 }
 
-/// Copies a segment's frames above the checkpoint into a segment of their own, whose name appears only once it is
-/// durable.
-fn write_copy(log: &dyn Store, segment: &Scanned, first: u64) -> io::Result<()> {
-    let path = free_name(log, first)?.path();
+/// Whether every byte of a segment is adopted, and it lies where what is adopted is written: then the copy may take its name. Whichever of the two
+/// a power cut leaves there, they are the same bytes; and however often recovery is cut short, one is left.
+fn is_adopted_whole(log: &dyn Store, segment: &Scanned) -> bool {
+    let Cursor { name, length, offset, .. } = &segment.cursor;
+    let lies_here = log.paths().is_none_or(|paths| paths.is_in_use(&name.path()));
+    segment.kept == 0 && offset == length && lies_here
+}
+
+/// Copies pieces of a segment, by offset and length, into one that gets its name only once it is durable.
+fn write_copy(
+    (log, name): (&dyn Store, SegmentName),
+    from: &dyn StoreFile,
+    pieces: impl IntoIterator<Item = (u64, u64)>,
+) -> io::Result<()> {
+    let path = name.path();
     let temporary = format!("{path}.tmp");
     let file = log.create(&temporary)?;
-    let adopted = segment.above.iter().map(|head| (head.offset, head.length()));
     let mut end = 0;
-    for (offset, length) in segment.epoch.into_iter().chain(adopted) {
+    for (offset, length) in pieces {
         let mut copied = 0;
         while copied < length {
             let mut piece = vec![0; usize::try_from(length - copied).unwrap_or(usize::MAX).min(1 << 20)];
-            segment.cursor.file.read_exact_at(&mut piece, offset + copied)?;
+            from.read_exact_at(&mut piece, offset + copied)?;
             file.write_at(&mut [IoSlice::new(&piece)], end + copied)?;
             copied += piece.len() as u64;
         }

@@ -71,3 +71,48 @@ fn a_crash_at_any_operation_of_a_switch_takes_nothing_that_was_acknowledged() {
         println!("swept: a switch, {fault:?}, erasure {erasure}, {} crash points", last - first);
     }
 }
+
+#[test]
+fn a_recovery_that_is_cut_short_again_and_again_leaves_one_copy_of_what_it_adopts() {
+    let length = |world: &World| -> usize {
+        let files = ["audit", "backup"].into_iter().flat_map(|path| world.files_below(path));
+        files.filter(|(name, _)| name.contains(".seg")).map(|(_, bytes)| bytes.len()).sum()
+    };
+    for (paths, first_signed) in [(&[][..], false), (&[], true), (&["/backup"], false), (&["/backup"], true)]
+    {
+        let written = || {
+            let world = World::new(paths);
+            let log = world.open_stepped().unwrap();
+            if first_signed {
+                world.append_stepped(&log, 0..1);
+            }
+            (1..40).for_each(|number| world.commit_stepped(&log, number).unwrap());
+            let after = world.killed();
+            drop(log);
+            after
+        };
+        let world = written();
+        let first = world.machine.operations();
+        world.open_stepped().unwrap();
+        let last = world.machine.operations();
+        for point in first..last {
+            let mut world = written();
+            let before = length(&world);
+            for round in 0..6 {
+                world.machine.stop_at(world.machine.operations() + point - first);
+                // Whatever comes of it: opening may have been done by then, since there are fewer operations once there is a copy.
+                let opened = world.open_stepped().map(drop);
+                let after = if round % 2 == 0 { world.killed() } else { world.after_power_cut(point) };
+                drop(opened);
+                world = after;
+                let now = length(&world);
+                let what = format!("{paths:?}, at {point} of {first}..{last}, cut {round}");
+                assert!(now < 5 * before / 2, "{what}: {before} bytes have become {now}");
+            }
+            let log = world.open_stepped().unwrap();
+            world.append_stepped(&log, 100..101);
+            log.close().unwrap();
+            world.check_contains((u64::from(!first_signed)..40).chain(100..101));
+        }
+    }
+}
