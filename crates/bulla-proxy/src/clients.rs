@@ -22,7 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-/// So long a client that was told why may take to end its side.
+/// So long a client that was told something may take to end its side.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A client that was accepted.
@@ -55,6 +55,7 @@ pub(crate) async fn run(
     let mut tasks = JoinSet::new();
     let mut durability = pin!(worker.clone().tell_durable());
     let mut again = pin!(worker.clone().retry());
+    let mut time_is_over = pin!(time_is_over(worker.clone(), stopped.clone()));
     let mut more = true;
     worker.request_retry();
     while more || !tasks.is_empty() {
@@ -73,7 +74,12 @@ pub(crate) async fn run(
             }
             Some(renewal) = renewals.recv(), if sound => caught(|| worker.renew(renewal)),
             Ok(()) = stopped.changed(), if sound => {
-                end.send_replace(*stopped.borrow_and_update());
+                let told = *stopped.borrow_and_update();
+                end.send_modify(|ending| *ending = told.max(*ending));
+                Ok(())
+            }
+            () = time_is_over.as_mut(), if !end.borrow().is_at_once() => {
+                end.send_replace(Ending::AtOnce);
                 Ok(())
             }
             ended = tasks.join_next(), if !tasks.is_empty() => {
@@ -96,11 +102,22 @@ pub(crate) async fn run(
     if worker.is_defective() { Err(Defect) } else { finished }
 }
 
+/// Waits until the clients of a proxy that is ending have had their time.
+async fn time_is_over(worker: Rc<Worker>, mut stopped: watch::Receiver<Ending>) {
+    match stopped.wait_for(Ending::has_begun).await {
+        Ok(_) => {}
+        Err(_) => pending().await,
+    }
+    tokio::time::sleep(worker.settings().limits.drain_timeout).await;
+}
+
 /// Serves one client from its first byte to its last.
 async fn serve(worker: Rc<Worker>, client: Client, mut stopped: watch::Receiver<Ending>) {
     let Client { stream, counted } = client;
     let settings = worker.settings();
     let entered = tokio::select! {
+        // Who has to say nothing first is in, and what it sent is answered.
+        biased;
         entered = enter(stream, &settings) => entered,
         _ = stopped.wait_for(Ending::has_begun) => Err(NotEntered::Gone),
     };
@@ -122,7 +139,12 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
         upstream::connect(&settings.place, settings.connector.as_ref(), settings.limits.connect_timeout);
     let connected = tokio::select! {
         connected = connecting => connected,
-        _ = stopped.wait_for(Ending::is_at_once) => return,
+        _ = stopped.wait_for(Ending::is_at_once) => {
+            if !worker.is_defective() {
+                shared.counters.cut_off.add(1);
+            }
+            return;
+        }
     };
     let server = match connected {
         Ok(server) => server,
@@ -152,8 +174,7 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
         if draining {
             relay.drain();
         }
-        let limits = worker.settings().limits;
-        let limit = if draining { Some(limits.drain_timeout) } else { limits.idle_timeout };
+        let limit = worker.settings().limits.idle_timeout.filter(|_| !draining);
         let time = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -165,10 +186,7 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             biased;
             ended = poll_fn(|cx| poll_caught(&mut relay, cx)) => break ended,
             Ok(()) = stopped.changed() => ending = *stopped.borrow_and_update(),
-            () = time => if draining {
-                shared.counters.cut_off.add(1);
-                break Ok(());
-            } else if relay.is_idle() {
+            () = time => if relay.is_idle() {
                 break Ok(());
             }
         }
@@ -196,8 +214,9 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
         });
         told.await;
     }
+    let is_drained = ending == Ending::Draining && ended.is_ok();
     let client = relay.end();
-    if is_unrecorded {
+    if is_unrecorded || is_drained {
         leave(client).await;
     }
 }
@@ -217,7 +236,7 @@ async fn tell(client: &mut Stream, told: &[u8]) {
     .await;
 }
 
-/// Leaves a client that was told why, and may have sent more: a connection that is closed with something unread in it is reset, and
+/// Leaves a client that was told something, and may have sent more: a connection that is closed with something unread in it is reset, and
 /// a reset may take along what was told. It has a moment to end its side.
 async fn leave(mut client: Stream) {
     let leaving = async {

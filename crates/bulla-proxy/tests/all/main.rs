@@ -14,5 +14,6 @@ mod learned;
 mod redirects;
 mod refusals;
 mod reopening;
+mod stopping;
 mod unchanged;
 mod world;
