@@ -12,9 +12,6 @@ use std::time::Duration;
 /// For what comes in any case: a test that waits for longer has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The modes, as they are configured.
-const MODES: [Mode; 3] = [Mode::Async, Mode::BeforeReply, Mode::BeforeSend];
-
 /// A way to a server that speaks TLS, on which the first two connections come through at once (the proxy's own, and that of one client),
 /// and each further one once it is let through: until then it is not made, since TLS is not agreed on.
 struct Gate {
@@ -110,7 +107,7 @@ impl Gated {
 
 #[test]
 fn what_was_sent_before_the_proxy_began_to_end_is_answered_though_the_server_is_reached_later() {
-    for mode in MODES {
+    for mode in [Mode::Async, Mode::BeforeReply, Mode::BeforeSend] {
         let gated = Gated::new();
         let config = Config { mode, ..gated.config("connect_timeout = \"60 s\"") };
         let (proxy, mut client) = gated.stopped(&config, &"INCR a\r\n".repeat(16));
