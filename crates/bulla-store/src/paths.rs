@@ -27,7 +27,7 @@ pub trait Paths: Debug {
     /// ring, behind the one that failed first, so that one which takes nothing is never tried in the place of one that nobody has tried.
     fn fail_over(&self, turn: u64, why: &str) -> bool;
 
-    /// Whether a file lies on the path that takes what is written.
+    /// Whether a file lies on the path that takes what is written; where several have one of that name, whether the one that is read does.
     fn is_in_use(&self, path: &str) -> bool;
 
     /// The paths that are there, each by itself: first the one that takes what is written, then as far as the log has come on each.

@@ -87,7 +87,7 @@ pub(crate) fn list_behind(
     Ok((segments, others))
 }
 
-/// Whether a file of this name has no byte, or is gone since it was listed: opening a log removes what it has copied.
+/// Whether a file of this name has no byte, or is gone since it was listed: opening a log may give it another name.
 fn is_empty(store: &dyn Store, name: SegmentName) -> Result<bool> {
     let path = name.path();
     match store.open(&path).and_then(|file| file.length()) {

@@ -610,8 +610,8 @@ impl<'a> Scan<'a> {
         Ok(self.open_segment(name)?.map_or(0, |cursor| cursor.length))
     }
 
-    /// A segment; nothing where it is past the checkpoint and gone since it was listed: a writer that opens the log removes
-    /// what it has copied.
+    /// A segment; nothing where it is past the checkpoint and gone since it was listed: a writer that opens the log may
+    /// give it another name.
     fn open_segment(&self, name: SegmentName) -> Result<Option<Cursor>> {
         let gone =
             |error: &Error| error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound);

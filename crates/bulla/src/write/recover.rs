@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - a frame above the checkpoint is adopted only if its seal holds, and only once it was written, byte for byte,
-//!   into a new segment and synced. What is read back now may never have reached the medium: after a failed `fsync` the
+//!   into a new file and synced. What is read back now may never have reached the medium: after a failed `fsync` the
 //!   kernel may mark its pages clean, serve them all the same, and never write them (A. Rebello and others, "Can
 //!   Applications Recover from fsync Failures?", USENIX ATC 2020);
 //! - nothing below the newest anchor (checkpoint, seal state, pin) is ever cut: if it is not there, the log is
@@ -11,8 +11,8 @@
 //! - a log goes on only with the `[log]` of its last epoch, or the one that an event since then allows; what allows
 //!   it is the seal state, or a frame whose seal holds, never the log's directory alone;
 //! - no byte is removed: what no frame refers to stays where it is, is made durable, and an event tells its place, length and digest; only its place,
-//!   where it is a copy, the medium does not take it, or it is too long. A segment that is adopted whole is replaced by its copy, which has the same bytes,
-//!   so that a recovery which is cut short again and again leaves one.
+//!   where all of it was written again, the medium does not take it, or it is too long. A segment that is adopted whole is replaced by its copy, so
+//!   that a recovery which is cut short again and again, on one path, leaves one.
 //!
 //! A clean log takes the same way: it merely finds nothing to adopt.
 //!

@@ -1,6 +1,7 @@
 //! A log on several paths: what is acknowledged is there whichever of them fails, in whatever way and whenever, and whoever reads is told
 //! what is missing.
 
+mod adopted;
 mod arriving;
 mod beside;
 mod copies;

@@ -2,14 +2,16 @@
 //!
 //! Frames that nobody had signed may have lain there when it was lost, and the log has gone on since with other frames of these numbers. A
 //! segment counts up to where the next one begins, so those would end what the log has, and stand in the way of it; and what follows signed frames in a
-//! segment would be bytes that nothing explains. They are set aside on that path, for people.
+//! segment would be bytes that nothing explains. They are set aside on that path, for people. So is a copy, by a name of its own, of frames that the
+//! log has elsewhere: it would take the place of these, which no event explains.
 //!
 //! Invariants:
 //! - nothing is touched that the path's own checkpoint covers, nor a frame of the tree that no other path has;
-//! - nothing is touched but from a frame on in whose place the log has another one, on another path: what may still be taken up stays, and so does
-//!   a damaged segment;
+//! - no segment is touched but from a frame on in whose place the log has another one, on another path, or a copy of what it has there: what may
+//!   still be taken up stays, and so does a damaged segment;
 //! - nothing is cut off a segment of which an event explains what is behind its frames: that explains those bytes, and no others;
-//! - nothing is removed that does not lie elsewhere on that path, durably.
+//! - no frame is removed that does not lie elsewhere on that path, durably; of the tree, what the path's own checkpoint does not need, and what is of
+//!   another tree than the log's, which whoever has the frames can make anew.
 
 use super::losing::Named;
 use crate::format::config::LogConfig;
@@ -25,7 +27,9 @@ use crate::scan::lost::LostFrames;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
 use crate::scan::snapshot::Snapshot;
+use crate::scan::stored_tree;
 use bulla_crypto::environment::Environment;
+use bulla_proof::tile::{self, TilePath};
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
@@ -100,7 +104,8 @@ fn set_aside_on(
         }
         _ => None,
     };
-    if end.is_none() && behind.iter().all(|name| name.first >= rest.size()) {
+    let beyond = stored_tree::beyond(path, covered)?;
+    if end.is_none() && beyond.is_empty() && behind.iter().all(|name| name.first >= rest.size()) {
         return Ok(());
     }
     let _lock = path.lock(files::LOCK).map_err(|error| match error.kind() {
@@ -112,8 +117,7 @@ fn set_aside_on(
     })?;
     let tell = |from: &str, to: &str| {
         let told = format!(
-            "{from} is {} now, and counts for nothing: nobody had signed what lies in it when the path was lost, and the log has gone on with \
-             other frames of these numbers",
+            "{from} is {} now, and counts for nothing: nobody had signed what lies in it when the path was lost, and the log has gone on without it",
             path.describe(to)
         );
         environment.path_replaced.iter().for_each(|tell| tell(&told));
@@ -133,11 +137,33 @@ fn set_aside_on(
             superseded.push(name);
         }
     }
+    let has_gone_on = end.is_some() || !superseded.is_empty();
     for name in superseded {
         let aside = move_aside(path, name).map_err(failed(name))?;
         tell(&path.describe(&name.path()), &aside);
     }
+    for tile in beyond {
+        if !is_full(&tile) || has_gone_on && is_another(path, &tile, rest)? {
+            let removed = path.remove(&tile);
+            removed.map_err(|error| Error::io(format!("removing {}", path.describe(&tile)), error))?;
+        }
+    }
     Ok(())
+}
+
+/// Whether this is the name of a tile or bundle that is full, and written.
+fn is_full(path: &str) -> bool {
+    let width = match tile::parse_path(path) {
+        Some(TilePath::Hashes(id)) => id.width,
+        Some(TilePath::Entries { width, .. }) => width,
+        None => 0,
+    };
+    width == tile::FULL_WIDTH
+}
+
+/// Whether a tile or bundle is another one than the log has elsewhere, which may have none yet.
+fn is_another(path: &dyn Store, tile: &str, rest: &Manifest) -> Result<bool> {
+    Ok(stored_tree::read(path, tile)? != stored_tree::read(&*rest.snapshot.store, tile)?)
 }
 
 /// Whether an event of the log tells, or may tell, where a segment ends, so that what is behind that is no frame's: duplicates of frames that were
@@ -187,10 +213,18 @@ fn is_superseded(
 ) -> Result<bool> {
     let mut cursor = Cursor::open(path, name)?;
     let mut frame = name.first;
+    // By a name that the log has not got elsewhere, and none of its events tells of, it would take the place of what it is a copy of.
+    let takes_a_place = || -> Result<bool> {
+        let names = segment::list(&*rest.snapshot.store)?.0;
+        Ok(!names.contains(&name) && !is_explained(name, rest, missing)?)
+    };
     loop {
         // What the log has no frames for yet may still be taken up, unless frames before it came to nothing.
         if frame >= rest.size() {
-            return Ok(is_behind_one && frame == name.first);
+            return match frame == name.first {
+                true => Ok(is_behind_one),
+                false => Ok(cursor.peek()?.is_none() && takes_a_place()?),
+            };
         }
         let is_elsewhere = !missing.contains(frame);
         match cursor.peek()? {
@@ -205,8 +239,9 @@ fn is_superseded(
             Some(Ok(_)) => return Ok(is_elsewhere || is_behind_one),
             // It was cut short, or is damaged.
             Some(Err(_)) => return Ok(is_elsewhere),
+            None if frame == name.first => return Ok(is_elsewhere),
             // All of it is in the tree.
-            None => return Ok(is_elsewhere && frame == name.first),
+            None => return takes_a_place(),
         }
     }
 }

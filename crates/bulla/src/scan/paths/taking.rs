@@ -263,7 +263,7 @@ impl Paths for LogPaths {
     }
 
     fn is_in_use(&self, path: &str) -> bool {
-        self.in_use().open(path).is_ok()
+        self.holding(path).is_some_and(|path| Arc::ptr_eq(&path, &self.in_use()))
     }
 
     fn present(&self) -> Vec<Arc<dyn Store>> {

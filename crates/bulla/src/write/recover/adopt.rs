@@ -1,7 +1,7 @@
 //! What recovery writes: the frames that it adopts, and the events that tell of the bytes which count for nothing.
 //!
 //! Invariants:
-//! - no name goes, and none has other bytes than before: what is adopted gets a new name, or takes that of a segment which holds nothing else;
+//! - no frame goes: what is adopted gets a new name, or takes that of a segment which holds nothing else, of those that it has byte for byte;
 //! - an event counts the frames in their old place that are in the log, whichever recovery wrote them anew: one that was cut short
 //!   has told nobody of those that it did.
 
@@ -33,7 +33,7 @@ pub(super) fn rewrite(
         let offset = segment.kept;
         if let Some(first) = segment.above.first() {
             let Cursor { name, file, length, .. } = &segment.cursor;
-            if is_adopted_whole(log, segment) {
+            if may_be_replaced(log, segment, explained) {
                 write_copy((log, *name), &**file, [(0, *length)]).map_err(failed)?;
                 continue;
             }
@@ -51,7 +51,7 @@ pub(super) fn rewrite(
         let later = scanned.get(index + 1).map_or(next, |following| following.cursor.name.first);
         let (adopted, end) = adopted(scanned, segment, later)?;
         if offset == 0 && end == segment.cursor.length && adopted > 0 {
-            let reason = "recovering: a copy of frames that were written again".to_owned();
+            let reason = "recovering: all of it was written again elsewhere".to_owned();
             events.push(Event::Abandoned { segment: name, next_frame: later, offset, reason });
             continue;
         }
@@ -139,12 +139,17 @@ fn keep(log: &dyn Store, segment: &Scanned, offset: u64) -> io::Result<String> {
     Ok(sha256.to_string())
 }
 
-/// Whether every byte of a segment is adopted, and it lies where what is adopted is written: then the copy may take its name. Whichever of the two
-/// a power cut leaves there, they are the same bytes; and however often recovery is cut short, one is left.
-fn is_adopted_whole(log: &dyn Store, segment: &Scanned) -> bool {
+/// Whether the copy of a segment may take its name: every byte of it is adopted, it lies where what is adopted is written, and no event says that some
+/// of it counts for nothing. Whichever of the two a power cut leaves there has all that was acknowledged, and a recovery that is cut short again and
+/// again, on one path, leaves one copy.
+fn may_be_replaced(log: &dyn Store, segment: &Scanned, explained: &[(String, u64)]) -> bool {
     let Cursor { name, length, offset, .. } = &segment.cursor;
-    let lies_here = log.paths().is_none_or(|paths| paths.is_in_use(&name.path()));
-    segment.kept == 0 && offset == length && lies_here
+    let lies_here = || log.paths().is_none_or(|paths| paths.is_in_use(&name.path()));
+    let is_told = || {
+        let name = name.to_string();
+        explained.iter().any(|(segment, from)| *segment == name && from < length)
+    };
+    segment.kept == 0 && offset == length && lies_here() && !is_told()
 }
 
 /// Copies pieces of a segment, by offset and length, into one that gets its name only once it is durable.

@@ -1,7 +1,7 @@
 //! Switches at the worst moments: while something is being committed, before a checkpoint covers what was, when others are full too, and
 //! while the configuration is changed.
 
-use super::world::World;
+use super::world::{Hasty, World};
 use crate::helpers::one_in;
 use bulla::environment::{Clock, Interrupt, SystemClock};
 use bulla::store::Store;
@@ -122,23 +122,6 @@ fn where_two_paths_are_full_the_third_takes_over() {
     assert_eq!(replaced.last().unwrap().1, world.id("other"), "{replaced:?}");
 }
 
-/// A clock on which waiting takes no time.
-struct Hasty;
-
-impl Clock for Hasty {
-    fn now(&self) -> i64 {
-        SystemClock.now()
-    }
-
-    fn steady(&self) -> u64 {
-        SystemClock.steady()
-    }
-
-    fn wait(&self, _: Duration, _: &Interrupt) {
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn while_nothing_takes_the_log_little_is_told_and_nothing_untrue() {
     let mut world = World::new(&["/backup"]);
@@ -146,7 +129,7 @@ fn while_nothing_takes_the_log_little_is_told_and_nothing_untrue() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = told.clone();
     world.tell_of_paths(move |what| tell.lock().unwrap().push(what.to_owned()));
-    world.set_clock(Arc::new(Hasty));
+    world.set_clock(Arc::new(Hasty(Arc::new(SystemClock))));
     let log = world.open();
     world.append(&log, 0..10);
     world.machine.fail_below("audit", Fault::NoSpace);

@@ -2,7 +2,7 @@
 
 use crate::crash::world::OpenWrap;
 use crate::simulate::{KeyStore, copied, place};
-use bulla::environment::{Clock, Environment};
+use bulla::environment::{Clock, Environment, Interrupt};
 use bulla::event::{Dropped, Event};
 use bulla::store::Store;
 use bulla::{
@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use zeroize::Zeroizing;
 
@@ -28,6 +29,23 @@ pub(super) struct World {
     own: &'static str,
     /// What the vault lies in, of a log with erasure.
     vault: Option<TempDir>,
+}
+
+/// A clock on which waiting takes no time.
+pub(super) struct Hasty(pub(super) Arc<dyn Clock>);
+
+impl Clock for Hasty {
+    fn now(&self) -> i64 {
+        self.0.now()
+    }
+
+    fn steady(&self) -> u64 {
+        self.0.steady()
+    }
+
+    fn wait(&self, _: Duration, _: &Interrupt) {
+        std::thread::yield_now();
+    }
 }
 
 /// The key directory of a machine, whose vault lies in a real directory, where there is one.
@@ -440,7 +458,9 @@ impl World {
     }
 
     fn restored(&self, how: impl FnOnce(Restore) -> Restore) -> bulla::Result<Restored> {
-        let restore = Restore::new(self.own, Arc::new(OpenWrap)).environment(self.environment.clone());
+        let clock = Arc::new(Hasty(self.environment.clock.clone()));
+        let environment = Environment { clock, ..self.environment.clone() };
+        let restore = Restore::new(self.own, Arc::new(OpenWrap)).environment(environment);
         how(restore).run_in(Arc::new(self.machine.store(self.own)), self.keys())
     }
 
