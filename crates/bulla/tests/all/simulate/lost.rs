@@ -8,6 +8,7 @@ use super::entries::Id;
 use super::life::{Life, Session};
 use super::observed::{Covers, Observed, Seen};
 use super::outcome::{Outcome, must, sound};
+use super::sources::SOURCE;
 use crate::crash::world::OpenWrap;
 use bulla::event::Event;
 use bulla::{
@@ -64,6 +65,14 @@ impl Life {
         self.model.opened(self.sessions);
         // Of holds and erasures that frames which are lost told of it may be asked.
         session.troubled = !lost.is_empty();
+        if self.plan.sources {
+            match session.log.source(SOURCE, format!("session {}", session.number).as_bytes()) {
+                Err(error) if error.kind() == ErrorKind::Tampered => {
+                    return self.is_of_copy(path, there, &error);
+                }
+                source => session.source = Some(sound("a source without it", source)?),
+            }
+        }
         for _ in 0..3 {
             self.append(&mut session)?;
         }
@@ -109,7 +118,10 @@ impl Life {
 
     /// That a log is refused for what a failure left of a frame that lay on the path which is lost: its event is needed, and damage is no loss.
     fn is_of_copy(&mut self, path: &str, there: &BTreeSet<u64>, error: &Error) -> Outcome {
-        let damaged = there.iter().find(|frame| error.to_string().contains(&format!("frame {frame}: ")));
+        let names = |frame: u64| {
+            [':', ' '].iter().any(|end| error.to_string().contains(&format!("frame {frame}{end}")))
+        };
+        let damaged = there.iter().find(|frame| names(**frame));
         must!(damaged.is_some(), "opening without {path}: {error}");
         self.say("a copy is damaged", damaged);
         Ok(())
@@ -195,11 +207,9 @@ impl Life {
         let is_damage = |finding: &&&Finding| {
             matches!(finding.kind, FindingKind::FrameDamaged | FindingKind::BodyDamaged)
         };
-        let told =
-            others.iter().filter(is_damage).filter_map(|finding| finding.frame).collect::<BTreeSet<_>>();
+        let told = frames_of(others.iter().filter(is_damage));
         must!(damaged.is_subset(&told), "{damaged:?} are damaged, and {told:?} are told");
-        let missing = missing.iter().filter_map(|finding| Some(finding.frame?..=finding.last_frame?));
-        let missing = missing.flatten().collect::<BTreeSet<_>>();
+        let missing = frames_of(missing.iter());
         must!(missing == *lost, "{path} alone had {lost:?}, and {missing:?} are missing");
         Ok(())
     }
@@ -223,6 +233,11 @@ impl Life {
         };
         Ok((0..size).filter(is_there_alone).collect())
     }
+}
+
+/// The frames that these are about, from the first to the last of each.
+fn frames_of<'a>(findings: impl Iterator<Item = &'a &'a Finding>) -> BTreeSet<u64> {
+    findings.filter_map(|finding| Some(finding.frame?..=finding.last_frame?)).flatten().collect()
 }
 
 /// From where on a segment counts for nothing by an event, if it says so of one.
