@@ -430,6 +430,14 @@ impl Event {
         }
     }
 
+    /// The numbers of the data subjects that it names.
+    pub(crate) fn subjects(&self) -> &[u64] {
+        match self {
+            Event::Held { number, .. } | Event::Released { number, .. } => std::slice::from_ref(number),
+            _ => self.erases(),
+        }
+    }
+
     /// The part of the log that was given up before it, which may have told of erasures.
     pub(crate) fn gives_up(&self) -> Option<PartId> {
         match self {

@@ -1,4 +1,4 @@
-//! The numbers of data subjects that blocks have, however many: a bit for each, where they lie close.
+//! The numbers of data subjects that blocks have, however many: a bit for each, where they lie close; and the greatest that events have.
 
 use crate::read::reading::Reading;
 use bulla_store::Result;
@@ -7,7 +7,11 @@ use std::ops::Range;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Numbers(BTreeMap<u64, u64>);
+pub(super) struct Numbers {
+    of_blocks: BTreeMap<u64, u64>,
+    /// The number behind the greatest that an event names: of somebody who may be in no block, since what was written of them is lost.
+    behind_events: u64,
+}
 
 impl Numbers {
     /// Adds those in the blocks from frame `from` on.
@@ -17,18 +21,27 @@ impl Numbers {
     pub(super) fn add_blocks(&mut self, reading: &Reading<'_>, from: u64) -> Result<()> {
         reading.each_group(from, |numbers| {
             for number in numbers {
-                *self.0.entry(number / 64).or_default() |= 1 << (number % 64);
+                *self.of_blocks.entry(number / 64).or_default() |= 1 << (number % 64);
             }
         })
     }
 
-    /// The number behind the greatest.
-    pub(super) fn end(&self) -> u64 {
-        let last = self.0.last_key_value();
-        last.map_or(0, |(word, bits)| (word * 64 + 63 - u64::from(bits.leading_zeros())).saturating_add(1))
+    /// Adds one that an event names. No vault gives any from 2^32 - 1 on.
+    pub(super) fn add_named(&mut self, number: u64) {
+        if number < u64::from(u32::MAX) {
+            self.behind_events = self.behind_events.max(number + 1);
+        }
     }
 
-    /// How many of them are among those that the vault left out, ascending, and not erased: their keys are lost.
+    /// The number behind the greatest.
+    pub(super) fn end(&self) -> u64 {
+        let last = self.of_blocks.last_key_value();
+        let behind = last
+            .map_or(0, |(word, bits)| (word * 64 + 63 - u64::from(bits.leading_zeros())).saturating_add(1));
+        behind.max(self.behind_events)
+    }
+
+    /// How many of those of blocks are among those that the vault left out, ascending, and not erased: their keys are lost.
     pub(super) fn lost(&self, left_out: &[Range<u64>], erased: &BTreeSet<u64>) -> u64 {
         let is_left_out = |number| {
             let at = left_out.partition_point(|range| range.end <= number);
@@ -42,6 +55,6 @@ impl Numbers {
             let (first, bits) = (word * 64, *bits);
             (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| first + bit)
         };
-        self.0.iter().flat_map(each)
+        self.of_blocks.iter().flat_map(each)
     }
 }

@@ -90,7 +90,7 @@ pub struct Extent {
 /// What was looked at, for whoever goes on from there.
 pub(super) struct Looked {
     pub(super) outlook: Outlook,
-    /// The numbers of data subjects in the blocks that were not known, under the checkpoint.
+    /// The numbers of data subjects in the blocks that were not known, under the checkpoint, and in events.
     pub(super) numbers: Numbers,
     /// Data subjects whom the log says that it erased, also where no checkpoint covers that yet.
     pub(super) erased: BTreeSet<u64>,
@@ -355,8 +355,12 @@ pub(super) fn look(
         None => None,
     };
     let mut erased = beyond.erased.iter().copied().collect::<BTreeSet<_>>();
-    each_event(&manifest, 0, |_, event| erased.extend(event.erases()))?;
     let (mut again, mut lost, mut numbers) = (Vec::new(), 0, Numbers::default());
+    erased.iter().for_each(|number| numbers.add_named(*number));
+    each_event(&manifest, 0, |_, event| {
+        erased.extend(event.erases());
+        event.subjects().iter().for_each(|number| numbers.add_named(*number));
+    })?;
     if let Some((reader, unknown)) = reader.zip(unknown) {
         let (mut next, mut left_out) = (0, Vec::new());
         if let Some(vault) = vault {
