@@ -323,6 +323,25 @@ fn numbers_that_no_entry_has_are_gone_past_and_are_no_lost_keys() {
     is_counted(30, &world, &|| Restore::new(&world.directory, world.identity()).new_vault());
 }
 
+/// Of whoever was new when what was logged of them was lost, and was erased or is held all the same.
+#[test]
+fn a_number_that_an_event_names_and_no_entry_has_is_given_to_nobody_else() {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    world.vault(Access::Write).resolve(&["erased", "held"]).unwrap();
+    erase(&world, "erased");
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    assert!(log.hold(&world.hold("held", "court", "a suit")).unwrap());
+    log.close().unwrap();
+    replace(backup.path(), &world.keys());
+    assert_eq!(Restore::new(&world.directory, world.identity()).run().unwrap().lost, 0);
+    assert_eq!(world.vault(Access::Read).next_number().unwrap(), 22);
+    world.append(20..30);
+    assert_eq!(world.entries(), ((0..30).collect(), Vec::new()));
+    assert!(world.verified().ok);
+}
+
 /// A log of which a writer was killed before it signed anything of what it wrote, and the keys from before that writer.
 fn killed() -> (World, tempfile::TempDir) {
     let world = World::new();
