@@ -10,8 +10,8 @@
 //! - no segment is touched but from a frame on in whose place the log has another one, on another path, or a copy of what it has there: what may
 //!   still be taken up stays, and so does a damaged segment;
 //! - nothing is cut off a segment of which an event explains what is behind its frames: that explains those bytes, and no others;
-//! - no frame is removed that does not lie elsewhere on that path, durably; of the tree, what the path's own checkpoint does not need, and what is of
-//!   another tree than the log's, which whoever has the frames can make anew.
+//! - no frame is removed that does not lie elsewhere on that path, durably; of the tree, where anything is set aside, what the path's own checkpoint
+//!   does not need and may be of that, which whoever has the frames can make anew.
 
 use super::losing::Named;
 use crate::format::config::LogConfig;
@@ -31,6 +31,7 @@ use crate::scan::stored_tree;
 use bulla_crypto::environment::Environment;
 use bulla_proof::tile::{self, TilePath};
 use bulla_store::{Error, ErrorKind, Result, Store};
+use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,8 +105,7 @@ fn set_aside_on(
         }
         _ => None,
     };
-    let beyond = stored_tree::beyond(path, covered)?;
-    if end.is_none() && beyond.is_empty() && behind.iter().all(|name| name.first >= rest.size()) {
+    if end.is_none() && behind.iter().all(|name| name.first >= rest.size()) {
         return Ok(());
     }
     let _lock = path.lock(files::LOCK).map_err(|error| match error.kind() {
@@ -126,10 +126,6 @@ fn set_aside_on(
         let what = format!("setting {} aside", path.describe(&name.path()));
         move |error| Error::io(what, error)
     };
-    if let Some((name, offset)) = before.last().copied().zip(end) {
-        let aside = cut_off(path, name, offset).map_err(failed(name))?;
-        tell(&format!("{} from byte {offset} on", path.describe(&name.path())), &aside);
-    }
     let mut superseded = Vec::new();
     for name in behind {
         // Whatever is written after a frame that came to nothing comes to nothing.
@@ -137,16 +133,37 @@ fn set_aside_on(
             superseded.push(name);
         }
     }
-    let has_gone_on = end.is_some() || !superseded.is_empty();
+    if end.is_some() || !superseded.is_empty() {
+        // First, since nothing else says that it is to be done.
+        remove_of_another_tree(path, covered, rest)?;
+    }
+    if let Some((name, offset)) = before.last().copied().zip(end) {
+        let aside = cut_off(path, name, offset).map_err(failed(name))?;
+        tell(&format!("{} from byte {offset} on", path.describe(&name.path())), &aside);
+    }
     for name in superseded {
         let aside = move_aside(path, name).map_err(failed(name))?;
         tell(&path.describe(&name.path()), &aside);
     }
-    for tile in beyond {
-        if !is_full(&tile) || has_gone_on && is_another(path, &tile, rest)? {
-            let removed = path.remove(&tile);
-            removed.map_err(|error| Error::io(format!("removing {}", path.describe(&tile)), error))?;
+    Ok(())
+}
+
+/// Removes, durably, what a path has of a tree with frames that came to nothing, beyond the `covered` ones of its own checkpoint: all that is partial, and what is full
+/// and not what the log has elsewhere, which may have none yet.
+fn remove_of_another_tree(path: &dyn Store, covered: u64, rest: &Manifest) -> Result<()> {
+    let mut directories = BTreeSet::new();
+    for tile in stored_tree::beyond(path, covered)? {
+        let log = &*rest.snapshot.store;
+        if is_full(&tile) && stored_tree::read(path, &tile)? == stored_tree::read(log, &tile)? {
+            continue;
         }
+        let removed = path.remove(&tile);
+        removed.map_err(|error| Error::io(format!("removing {}", path.describe(&tile)), error))?;
+        directories.insert(bulla_store::path::parent(&tile).to_owned());
+    }
+    for directory in directories {
+        let synced = path.sync_directory(&directory);
+        synced.map_err(|error| Error::io(format!("syncing {}", path.describe(&directory)), error))?;
     }
     Ok(())
 }
@@ -159,11 +176,6 @@ fn is_full(path: &str) -> bool {
         None => 0,
     };
     width == tile::FULL_WIDTH
-}
-
-/// Whether a tile or bundle is another one than the log has elsewhere, which may have none yet.
-fn is_another(path: &dyn Store, tile: &str, rest: &Manifest) -> Result<bool> {
-    Ok(stored_tree::read(path, tile)? != stored_tree::read(&*rest.snapshot.store, tile)?)
 }
 
 /// Whether an event of the log tells, or may tell, where a segment ends, so that what is behind that is no frame's: duplicates of frames that were
