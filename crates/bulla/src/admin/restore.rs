@@ -239,7 +239,9 @@ impl Restore {
             let mut lost = 0;
             if let Some((reader, unknown)) = reader.zip(unknown.as_ref()) {
                 // What followed the checkpoint was adopted.
-                numbers.add_blocks(&reader.reading()?, outlook.log.frames)?;
+                let reading = reader.reading()?;
+                numbers.add_blocks(&reading, outlook.log.frames)?;
+                numbers.add_events(&reading.manifest, outlook.log.frames)?;
                 // Numbers may have been given of which no entry came into the log: nobody's key is lost with those. Those of entries that were
                 // lost with a path the seal state knows, which does not go on behind such frames unless it speaks of them.
                 let left_out = engine.skip_subjects(numbers.end().max(unknown.subject))?;
@@ -384,7 +386,7 @@ impl Restore {
         let found = (found, vault_behind, before.is_some());
         let mut looked = look(&**keys, &config, vault.as_ref(), &gone_on_with, found, reads)?;
         if let Some(vault) = in_place.filter(|_| given_up.is_some() && !is_marked)
-            && vault.next_number()? < looked.numbers.end()
+            && vault.next_number()? < looked.numbers.behind_blocks()
         {
             // It has given fewer numbers than the log has: it is older, whoever it has.
             looked.outlook.vault_behind = true;

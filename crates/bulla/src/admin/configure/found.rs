@@ -2,16 +2,16 @@
 //!
 //! Frames that nobody had signed may have lain there when it was lost, and the log has gone on since with other frames of these numbers. A
 //! segment counts up to where the next one begins, so those would end what the log has, and stand in the way of it; and what follows signed frames in a
-//! segment would be bytes that nothing explains. They are set aside on that path, for people. So is a copy, by a name of its own, of frames that the
-//! log has elsewhere: it would take the place of these, which no event explains.
+//! segment would be bytes that nothing explains. They are set aside on that path, for people.
 //!
 //! Invariants:
 //! - nothing is touched that the path's own checkpoint covers, nor a frame of the tree that no other path has;
-//! - no segment is touched but from a frame on in whose place the log has another one, on another path, or a copy of what it has there: what may
-//!   still be taken up stays, and so does a damaged segment;
+//! - no segment is touched but from a frame on in whose place the log has another one, on another path: what may still be taken up stays, and so does
+//!   a damaged segment;
 //! - nothing is cut off a segment of which an event explains what is behind its frames: that explains those bytes, and no others;
-//! - no frame is removed that does not lie elsewhere on that path, durably; of the tree, where anything is set aside, what the path's own checkpoint
-//!   does not need and may be of that, which whoever has the frames can make anew.
+//! - no frame is removed that does not lie elsewhere on that path, durably. Of the tree there, what may be over frames that are set aside is removed,
+//!   but for what the path's own checkpoint covers: whoever has the frames can make it anew;
+//! - what is set aside can be cut short anywhere and begun again: what is further behind goes first.
 
 use super::losing::Named;
 use crate::format::config::LogConfig;
@@ -117,7 +117,8 @@ fn set_aside_on(
     })?;
     let tell = |from: &str, to: &str| {
         let told = format!(
-            "{from} is {} now, and counts for nothing: nobody had signed what lies in it when the path was lost, and the log has gone on without it",
+            "{from} is {} now, and counts for nothing: nobody had signed what lies in it when the path was lost, and the log has gone on with \
+             other frames of these numbers",
             path.describe(to)
         );
         environment.path_replaced.iter().for_each(|tell| tell(&told));
@@ -129,32 +130,33 @@ fn set_aside_on(
     let mut superseded = Vec::new();
     for name in behind {
         // Whatever is written after a frame that came to nothing comes to nothing.
-        if is_superseded(path, name, rest, &missing, !superseded.is_empty())? {
+        let is_behind_one = end.is_some() || !superseded.is_empty();
+        if is_superseded(path, name, rest, &missing, is_behind_one)? {
             superseded.push(name);
         }
     }
     if end.is_some() || !superseded.is_empty() {
-        // First, since nothing else says that it is to be done.
         remove_of_another_tree(path, covered, rest)?;
+    }
+    for name in superseded.into_iter().rev() {
+        let aside = move_aside(path, name).map_err(failed(name))?;
+        tell(&path.describe(&name.path()), &aside);
     }
     if let Some((name, offset)) = before.last().copied().zip(end) {
         let aside = cut_off(path, name, offset).map_err(failed(name))?;
         tell(&format!("{} from byte {offset} on", path.describe(&name.path())), &aside);
     }
-    for name in superseded {
-        let aside = move_aside(path, name).map_err(failed(name))?;
-        tell(&path.describe(&name.path()), &aside);
-    }
     Ok(())
 }
 
-/// Removes, durably, what a path has of a tree with frames that came to nothing, beyond the `covered` ones of its own checkpoint: all that is partial, and what is full
-/// and not what the log has elsewhere, which may have none yet.
+/// Removes, durably, what a path has of a tree with frames that came to nothing, beyond the `covered` ones of its own checkpoint: what is partial,
+/// and what is full, unless the log has the same elsewhere.
 fn remove_of_another_tree(path: &dyn Store, covered: u64, rest: &Manifest) -> Result<()> {
     let mut directories = BTreeSet::new();
     for tile in stored_tree::beyond(path, covered)? {
         let log = &*rest.snapshot.store;
-        if is_full(&tile) && stored_tree::read(path, &tile)? == stored_tree::read(log, &tile)? {
+        let elsewhere = if is_full(&tile) { stored_tree::read(log, &tile)? } else { None };
+        if elsewhere.is_some() && stored_tree::read(path, &tile)? == elsewhere {
             continue;
         }
         let removed = path.remove(&tile);
@@ -225,18 +227,10 @@ fn is_superseded(
 ) -> Result<bool> {
     let mut cursor = Cursor::open(path, name)?;
     let mut frame = name.first;
-    // By a name that the log has not got elsewhere, and none of its events tells of, it would take the place of what it is a copy of.
-    let takes_a_place = || -> Result<bool> {
-        let names = segment::list(&*rest.snapshot.store)?.0;
-        Ok(!names.contains(&name) && !is_explained(name, rest, missing)?)
-    };
     loop {
         // What the log has no frames for yet may still be taken up, unless frames before it came to nothing.
         if frame >= rest.size() {
-            return match frame == name.first {
-                true => Ok(is_behind_one),
-                false => Ok(cursor.peek()?.is_none() && takes_a_place()?),
-            };
+            return Ok(is_behind_one && frame == name.first);
         }
         let is_elsewhere = !missing.contains(frame);
         match cursor.peek()? {
@@ -251,9 +245,8 @@ fn is_superseded(
             Some(Ok(_)) => return Ok(is_elsewhere || is_behind_one),
             // It was cut short, or is damaged.
             Some(Err(_)) => return Ok(is_elsewhere),
-            None if frame == name.first => return Ok(is_elsewhere),
             // All of it is in the tree.
-            None => return takes_a_place(),
+            None => return Ok(is_elsewhere && frame == name.first),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The numbers of data subjects that blocks have, however many: a bit for each, where they lie close; and the greatest that events have.
 
 use crate::read::reading::Reading;
+use crate::scan::events::each_event;
+use crate::scan::manifest::Manifest;
 use bulla_store::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -26,6 +28,16 @@ impl Numbers {
         })
     }
 
+    /// Adds those that events from frame `from` on name.
+    ///
+    /// # Errors
+    /// As [`each_event`].
+    pub(super) fn add_events(&mut self, manifest: &Manifest, from: u64) -> Result<()> {
+        each_event(manifest, from, |_, event| {
+            event.subjects().iter().for_each(|number| self.add_named(*number))
+        })
+    }
+
     /// Adds one that an event names. No vault gives any from 2^32 - 1 on.
     pub(super) fn add_named(&mut self, number: u64) {
         if number < u64::from(u32::MAX) {
@@ -35,10 +47,13 @@ impl Numbers {
 
     /// The number behind the greatest.
     pub(super) fn end(&self) -> u64 {
+        self.behind_blocks().max(self.behind_events)
+    }
+
+    /// The same of those of blocks.
+    pub(super) fn behind_blocks(&self) -> u64 {
         let last = self.of_blocks.last_key_value();
-        let behind = last
-            .map_or(0, |(word, bits)| (word * 64 + 63 - u64::from(bits.leading_zeros())).saturating_add(1));
-        behind.max(self.behind_events)
+        last.map_or(0, |(word, bits)| (word * 64 + 63 - u64::from(bits.leading_zeros())).saturating_add(1))
     }
 
     /// How many of those of blocks are among those that the vault left out, ascending, and not erased: their keys are lost.

@@ -11,7 +11,7 @@ use crate::format::frame::{self, Head};
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::write::commit::free_name;
-use bulla_store::{Error, Result, Store, StoreFile};
+use bulla_store::{Error, Paths, Result, Store, StoreFile};
 use std::io::{self, IoSlice};
 
 /// The most bytes behind the last frame of a segment of which the digest is told: twice the longest frame. Of more an event
@@ -139,17 +139,17 @@ fn keep(log: &dyn Store, segment: &Scanned, offset: u64) -> io::Result<String> {
     Ok(sha256.to_string())
 }
 
-/// Whether the copy of a segment may take its name: every byte of it is adopted, it lies where what is adopted is written, and no event says that some
-/// of it counts for nothing. Whichever of the two a power cut leaves there has all that was acknowledged, and a recovery that is cut short again and
-/// again, on one path, leaves one copy.
+/// Whether the copy of a segment may take its name: every byte of it is adopted, it lies where what is adopted is written, no event says that some
+/// of it counts for nothing, and no path is lost, on which a copy may lie by a later name: found again, that would take its place. Whichever of the two a
+/// power cut leaves there has all that was acknowledged, and a recovery that is cut short again and again, on one path, leaves one copy.
 fn may_be_replaced(log: &dyn Store, segment: &Scanned, explained: &[(String, u64)]) -> bool {
     let Cursor { name, length, offset, .. } = &segment.cursor;
-    let lies_here = || log.paths().is_none_or(|paths| paths.is_in_use(&name.path()));
+    let is_safe_here = |paths: &dyn Paths| paths.is_in_use(&name.path()) && !paths.has_lost_one();
     let is_told = || {
         let name = name.to_string();
         explained.iter().any(|(segment, from)| *segment == name && from < length)
     };
-    segment.kept == 0 && offset == length && lies_here() && !is_told()
+    segment.kept == 0 && offset == length && log.paths().is_none_or(is_safe_here) && !is_told()
 }
 
 /// Copies pieces of a segment, by offset and length, into one that gets its name only once it is durable.
