@@ -135,6 +135,7 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
         known,
         log,
         lost_frames,
+        may_lose_more,
         vault_behind,
         lost_with_path,
         erased,
@@ -171,7 +172,10 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
                 ", and whom only they told of as erased stays so where the vault that is there is the newest, which nothing else tells"
             }
         };
-        let more = counted(*lost_frames, "frame");
+        let more = match (counted(*lost_frames, "frame"), may_lose_more) {
+            (frames, true) => format!("at least {frames}"),
+            (frames, false) => frames,
+        };
         lines.push(match has_keys {
             true => format!(
                 "the keys knew of {more} more, which are given up: whoever was held or released there is what `holds` says{erased}"
@@ -182,6 +186,14 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
             "what `bulla config` and `bulla keys` changed of the log there is undone: look who its recipients are, and which erasure key counts"
                 .to_owned(),
         );
+    }
+    if *may_lose_more {
+        lines.push(match lost_frames {
+            0 => "the newest part of the log is given up, and nothing tells how many frames that is".to_owned(),
+            _ => "the log does not tell of a part that was given up before, as the keys know: where it is a copy of that part, it has \
+                  nothing of what came in its place, and that is lost, too"
+                .to_owned(),
+        });
     }
     if *vault_behind {
         lines.push(
@@ -251,6 +263,8 @@ struct Told {
     log: ToldExtent,
     /// Frames that the keys know of, and the log has not.
     lost_frames: u64,
+    /// Whether more may be lost.
+    may_lose_more: bool,
     /// Whether nothing tells that the vault has followed what is given up.
     vault_behind: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -288,6 +302,7 @@ impl Told {
             known: extent(outlook.known),
             log: extent(outlook.log),
             lost_frames: outlook.lost_frames,
+            may_lose_more: outlook.may_lose_more,
             vault_behind: outlook.vault_behind,
             lost_with_path: LostFramesJson::of(&outlook.lost_with_path),
             erased: outlook.erased.clone(),

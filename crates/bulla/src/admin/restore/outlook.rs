@@ -40,6 +40,9 @@ pub struct Outlook {
     /// lost with all that it told. Where a longer copy is found meanwhile, by its checkpoint, those that
     /// this has are not among them.
     pub lost_frames: u64,
+    /// Whether more may be lost than these: nothing tells how many frames there were; or the keys know of a part that was given up before, of which
+    /// this copy does not tell, so that it may be of that part, and lack what came in its place.
+    pub may_lose_more: bool,
     /// Whether the newest part of the log is given up, or may be, with a vault that may not have followed that part, or another one, or was given
     /// up before, with a newer vault: whoever was erased there may have a key in it, so that nothing is read under its keys from then on. It is
     /// gone on with only where that is said ([`Restore::older_vault`](super::Restore::older_vault)).
@@ -211,6 +214,12 @@ impl Found {
         part.known.saturating_sub(left)
     }
 
+    /// Whether more may be lost with a part than that, when the keys knew of the parts `known` before.
+    fn may_lose_more(&self, part: GivenUp, known: &BTreeSet<PartId>) -> bool {
+        let told = self.parts();
+        part.known == 0 || known.iter().any(|id| *id != part.id && !told.contains(id))
+    }
+
     /// Those of the parts that were given up of which nothing told how far they went.
     ///
     /// # Errors
@@ -347,6 +356,8 @@ pub(super) fn look(
 ) -> Result<Looked> {
     let given_up = unknown.and_then(|unknown| unknown.given_up);
     let lost_frames = given_up.map_or(0, |part| found.lost_frames(part, gone_on_with));
+    let may_lose_more =
+        unknown.is_some_and(|unknown| given_up.is_some_and(|part| found.may_lose_more(part, &unknown.parts)));
     let Found { manifest, beyond, is_cut, .. } = found;
     let vaults = Vaults::of_restore(given_up.is_some());
     // What cannot be finished keeps the log from opening, whether or not there is anything else to take up.
@@ -398,6 +409,7 @@ pub(super) fn look(
         known: Extent { frames: spoken_of, ..extent(&manifest, spoken_of.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
         lost_frames,
+        may_lose_more,
         vault_behind,
         lost_with_path: manifest.lost()?.clone(),
         erased: again,
