@@ -260,10 +260,15 @@ fn move_aside(path: &dyn Store, name: SegmentName) -> io::Result<String> {
     Ok(aside)
 }
 
-/// Moves what a segment has from `offset` on into that directory.
+/// Moves what a segment has from `offset` on into that directory. It has that name there once it is whole.
 fn cut_off(path: &dyn Store, name: SegmentName, offset: u64) -> io::Result<String> {
     let aside = free_name(path, &format!("{name}.from-{offset}"))?;
-    let (segment, copy) = (path.open_write(&name.path())?, path.create(&aside)?);
+    let part = format!("{aside}.tmp");
+    match path.remove(&part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let (segment, copy) = (path.open_write(&name.path())?, path.create(&part)?);
     let length = segment.length()?;
     let (mut piece, mut copied) = (vec![0; PIECE], 0);
     while offset + copied < length {
@@ -275,6 +280,7 @@ fn cut_off(path: &dyn Store, name: SegmentName, offset: u64) -> io::Result<Strin
         copied += count as u64;
     }
     copy.sync()?;
+    path.rename(&part, &aside)?;
     path.sync_directory(files::SET_ASIDE)?;
     segment.set_length(offset)?;
     segment.sync()?;

@@ -136,6 +136,89 @@ fn what_nobody_had_signed_behind_signed_frames_is_no_hindrance() {
     }
 }
 
+/// A log whose opening dies on `path`, since the other one fails, just before it signs the tree over what it has written there: more than one segment.
+fn opened_on(path: &str, failing: &str, log: &World) -> World {
+    let dies_at = |operation| {
+        let world = log.killed();
+        world.machine.fail_below(failing, Fault::SyncFails);
+        world.machine.stop_at(world.machine.operations() + operation);
+        let opened = world.open_stepped().map(drop);
+        let world = world.killed();
+        drop(opened);
+        let before = log.files_below(path);
+        let is_new = |name: &String| name.starts_with("tile/entries") && !before.contains_key(name);
+        world.files_below(path).keys().any(is_new).then_some(world)
+    };
+    (0..).find_map(dies_at).unwrap()
+}
+
+/// It is cut short at any operation, and a power cut may take what was not synced.
+#[test]
+fn setting_aside_that_is_cut_short_ends_as_if_it_had_not_been() {
+    let paths = [("backup", "audit"), ("audit", "backup")];
+    for ((path, others), entries) in paths.into_iter().flat_map(|paths| [(paths, 0), (paths, 20)]) {
+        let made = match path {
+            "backup" => {
+                let log = World::new(&["/backup"]);
+                let opened = log.open_stepped().unwrap();
+                (0..4).for_each(|number| log.commit_stepped(&opened, number).unwrap());
+                opened_on(path, others, &log.killed())
+            }
+            _ => opened_on(path, others, &just_switched(false, 9, Fault::WriteFails)),
+        };
+        let before = made.files_below(path);
+        made.destroy(path);
+        let made = made.named(others);
+        made.configure(&[]).unwrap();
+        let log = made.open_stepped().unwrap();
+        (100..100 + entries).for_each(|number| made.append_stepped(&log, number..number + 1));
+        log.close().unwrap();
+        made.put_back(path, &before);
+        let made = made.named("audit");
+        let configured = made.killed();
+        configured.configure(&["/backup"]).unwrap();
+        // What is set aside may be there twice.
+        let lies = |world: &World| {
+            let files = world.files_below(path).into_iter();
+            let files = files.filter(|(name, _)| !name.ends_with(".lock") && !name.ends_with(".tmp"));
+            files.partition::<BTreeMap<_, _>, _>(|(name, _)| name.starts_with("set-aside/"))
+        };
+        let (aside, kept) = lies(&configured);
+        let is_cut = aside.keys().any(|name| name.contains(".from-"));
+        assert!(aside.len() > 1 && is_cut == (path == "audit"), "{path}, {entries}: {:?}", aside.keys());
+        for operation in 0.. {
+            let mut is_done = false;
+            for power_cut in [None, Some(1), Some(2)] {
+                let what = format!("{path}, {entries}, {operation}, {power_cut:?}");
+                let world = made.killed();
+                world.machine.stop_at(world.machine.operations() + operation);
+                is_done = world.configure(&["/backup"]).is_ok();
+                let world = match power_cut {
+                    None => world.killed(),
+                    Some(seed) => world.after_power_cut(seed),
+                };
+                world.configure(&["/backup"]).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let (now_aside, now_kept) = lies(&world);
+                assert_eq!(now_kept, kept, "{what}");
+                for (name, content) in &now_aside {
+                    let of = aside.iter().find(|(of, _)| name.starts_with(*of));
+                    assert_eq!(of.map(|(_, of)| of), Some(content), "{what}: {name}");
+                }
+                assert!(aside.keys().all(|name| now_aside.contains_key(name)), "{what}");
+                let report = world.verify();
+                assert!(report.ok, "{what}: {:#?}", report.findings);
+                let log = world.open_stepped().unwrap();
+                world.append_stepped(&log, 200..201);
+                log.close().unwrap();
+                world.check_contains((0..4).chain(100..100 + entries).chain(200..201));
+            }
+            if is_done {
+                break;
+            }
+        }
+    }
+}
+
 /// What a crash left behind there, an event on another path explains by its length and its digest.
 #[test]
 fn what_an_event_explains_stays_as_it_is() {
