@@ -132,7 +132,7 @@ simulate: setup
 ## All tests, with every damaged byte at every level, and every crash point in every way that a disk may keep it.
 sweep: setup
 	cargo test --workspace --profile sweep --no-run
-	BULLA_SWEEP=full BULLA_TEST_LIMIT=86400 scripts/record.sh sweep cargo test --workspace --profile sweep -- --include-ignored --show-output
+	BULLA_SWEEP=full BULLA_TEST_LIMIT=86400 scripts/record.sh sweep cargo test --workspace --profile sweep --no-fail-fast -- --include-ignored --show-output
 
 ## Every fuzz target for so many seconds.
 SECONDS_EACH ?= 60
