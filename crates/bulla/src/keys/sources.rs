@@ -243,7 +243,7 @@ pub(crate) fn read_section(
 ) -> std::result::Result<Vec<SourceEntry>, String> {
     AesGcm
         .open(key, commitment.frame, &commitment.additional_data(), &mut section)
-        .map_err(|_| "does not decrypt under the key in `sources.key`".to_owned())?;
+        .map_err(|_| "does not decrypt under the key in `sources.key`: it is damaged, or that is another key".to_owned())?;
     sources::decode(&section).map_err(|error| format!("is malformed: {error}"))
 }
 
