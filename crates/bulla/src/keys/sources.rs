@@ -241,9 +241,9 @@ pub(crate) fn read_section(
     commitment: &Commitment,
     mut section: Vec<u8>,
 ) -> std::result::Result<Vec<SourceEntry>, String> {
-    AesGcm
-        .open(key, commitment.frame, &commitment.additional_data(), &mut section)
-        .map_err(|_| "does not decrypt under the key in `sources.key`: it is damaged, or that is another key".to_owned())?;
+    AesGcm.open(key, commitment.frame, &commitment.additional_data(), &mut section).map_err(|_| {
+        "does not decrypt under the key in `sources.key`: it is damaged, or that is another key".to_owned()
+    })?;
     sources::decode(&section).map_err(|error| format!("is malformed: {error}"))
 }
 
