@@ -29,6 +29,7 @@ use crate::format::event::Event;
 use crate::format::files;
 use crate::format::segment;
 use crate::keys::seal_state::{Attempt, SealState};
+use crate::scan::lost::are_lost;
 use crate::write::commit::Start;
 use crate::write::tree_files;
 use bulla_crypto::group::PartId;
@@ -114,7 +115,7 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
     let checkpoint = furthest_signed(log, checkpoint, &state)?;
     let (tiles, bundle) = tree_files::load_edge(log, &checkpoint)?;
     let segments = segment::list(log)?.0;
-    let survey = survey(log, config, (&state, &checkpoint), tiles.frontier(), &segments)?;
+    let survey = survey(log, config, (&state, &checkpoint, are_lost(log)), tiles.frontier(), &segments)?;
     let torn = survey.scanned.last().map_or(0, |last| last.cursor.length - last.cursor.offset);
     let report = Recovery {
         frames: survey.above().count() as u64,
@@ -243,6 +244,8 @@ pub(crate) struct Beyond {
     pub(crate) erased: Vec<u64>,
     /// The parts of the log that were given up, as events tell which no checkpoint covers, with their frames.
     pub(crate) given_up: Vec<(u64, PartId)>,
+    /// The segments whose ends those of the newest events explain that were looked at, and the offsets of these ends.
+    pub(crate) explained: Vec<(String, u64)>,
     pub(crate) edge: Edge,
 }
 
@@ -255,6 +258,15 @@ pub(crate) struct Edge {
 impl Edge {
     fn of(tiles: &TileBuilder, survey: &Survey) -> Self {
         Edge { tree: tiles.frontier(), above: survey.above().map(|head| head.encoded).collect() }
+    }
+
+    /// The commitments of the frames beyond the checkpoint.
+    ///
+    /// # Errors
+    /// `Tampered` where one is none, which a survey lets none be.
+    pub(crate) fn above(&self) -> Result<Vec<Commitment>> {
+        let decoded = self.above.iter().map(|encoded| Commitment::decode(encoded));
+        decoded.collect::<std::result::Result<_, _>>().map_err(|error| Error::tampered(error.to_string()))
     }
 
     /// The root over the first `size` frames of all; `None` where those end before the checkpoint does, or there are no more.
@@ -278,12 +290,26 @@ pub(crate) fn beyond(
     state: &SealState,
     checkpoint: &Checkpoint,
 ) -> Result<Beyond> {
+    beyond_where(log, config, (state, checkpoint), are_lost(log))
+}
+
+/// The same of a log whose frames that no path has are lost for good, or not.
+///
+/// # Errors
+/// As [`survey`].
+pub(crate) fn beyond_where(
+    log: &dyn Store,
+    config: &LogConfig,
+    (state, checkpoint): (&SealState, &Checkpoint),
+    lost: bool,
+) -> Result<Beyond> {
     let (tiles, _) = tree_files::load_edge(log, checkpoint)?;
     let segments = segment::list(log)?.0;
-    let survey = survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?;
+    let survey = survey(log, config, (state, checkpoint, lost), tiles.frontier(), &segments)?;
     let entries = survey.above().map(|head| head.commitment.entries).sum();
     let edge = Edge::of(&tiles, &survey);
-    Ok(Beyond { next: survey.next, entries, erased: survey.erased, given_up: survey.given_up, edge })
+    let Survey { next, erased, given_up, explained, .. } = survey;
+    Ok(Beyond { next, entries, erased, given_up, explained, edge })
 }
 
 /// Reads the published checkpoint and checks its signature.

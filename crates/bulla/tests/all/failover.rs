@@ -14,6 +14,7 @@ mod given_up;
 mod histories;
 mod lost;
 mod named_again;
+mod named_numbers;
 mod outage;
 mod overtaken;
 mod partial;

@@ -5,32 +5,34 @@
 //! segment would be bytes that nothing explains. They are set aside on that path, for people.
 //!
 //! Invariants:
-//! - nothing is touched that the path's own checkpoint covers, nor a frame of the tree that no other path has;
-//! - no segment is touched but from a frame on in whose place the log has another one, on another path: what may still be taken up stays, and so does
-//!   a damaged segment;
+//! - nothing is touched that the path's own checkpoint covers, nor a frame of the log that no other path has, whole;
+//! - what the log has is its tree, and behind that the frames with which a writer would go on from the other paths: they may have been acknowledged;
+//! - no segment is touched but from a frame on in whose place the log has another one, on another path, or where it is a copy that would end another
+//!   segment: what may still be taken up stays, and so does a damaged segment;
+//! - an opening without the path that was cut short before it wrote a frame leaves nothing in the way of what the path has;
+//! - where nothing tells what the log has, and something lies there that it may have gone on without, the path is not named again;
 //! - nothing is cut off a segment of which an event explains what is behind its frames: that explains those bytes, and no others;
 //! - no frame is removed that does not lie elsewhere on that path, durably. Of the tree there, what may be over frames that are set aside is removed,
 //!   but for what the path's own checkpoint covers: whoever has the frames can make it anew;
 //! - what is set aside can be cut short anywhere and begun again: what is further behind goes first.
 
+mod rest;
+
 use super::losing::Named;
 use crate::format::config::LogConfig;
-use crate::format::event::Event;
 use crate::format::files;
 use crate::format::path::PathId;
 use crate::format::segment::{self, SegmentName};
 use crate::keys::paths::{Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::cursor::Cursor;
-use crate::scan::events::each_event_but;
-use crate::scan::lost::LostFrames;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
-use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use bulla_crypto::environment::Environment;
 use bulla_proof::tile::{self, TilePath};
-use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_store::{Error, ErrorKind, Lock, Result, Store};
+use rest::Rest;
 use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
@@ -43,11 +45,13 @@ const PIECE: usize = 256 << 10;
 /// the key directory does not know; and says so.
 ///
 /// # Errors
-/// `Locked` where somebody has such a path locked; `Unavailable` where a file cannot be read, or does not get another name.
+/// `Locked` where somebody has such a path locked; `Tampered` where what the other paths have is damaged, so that nothing tells what is to be set aside;
+/// `NoKey` where the seal state is missing, without which nobody knows what is gone on with; `Unavailable` where a file cannot be read, or does not get
+/// another name.
 pub(super) fn set_aside_what_is_superseded(
     (own_directory, own): (&Arc<dyn Store>, PathId),
     named: &[Named<'_>],
-    remembered: &[KnownPath],
+    (keys, remembered): (&dyn Store, &[KnownPath]),
     config: &LogConfig,
     environment: &Environment,
 ) -> Result<()> {
@@ -56,97 +60,201 @@ pub(super) fn set_aside_what_is_superseded(
     let own_is_found = fate(own) == Some(Fate::Lost);
     let is_found = |named: &Named<'_>| named.id.is_some_and(|id| matches!(fate(id), None | Some(Fate::Lost)));
     let of_own = own_is_found.then_some(own_directory);
-    let found =
+    let stores =
         of_own.into_iter().chain(named.iter().filter(|named| is_found(named)).map(|named| &named.store));
-    let found = found.cloned().collect::<Vec<_>>();
+    let mut found = Vec::new();
+    for path in stores {
+        if let Some(path) = FoundPath::open(path.clone(), config)?
+            && path.has_more_than_it_covers()?
+        {
+            found.push(path);
+        }
+    }
     // What the log is without them.
-    let rest = named.iter().filter(|named| !is_found(named));
-    let mut also = rest.clone().map(|named| named.path.to_owned()).collect::<Vec<PathBuf>>();
-    let first = match own_is_found {
-        false => Some(own_directory.clone()),
-        true => rest.map(|named| named.store.clone()).next(),
-    };
-    let Some(first) = first.filter(|_| !found.is_empty()) else { return Ok(()) };
-    if own_is_found {
+    let of_rest = named.iter().filter(|named| !is_found(named)).collect::<Vec<_>>();
+    let mut others = of_rest.iter().map(|named| &named.store).collect::<Vec<_>>();
+    let mut also = of_rest.iter().map(|named| named.path.to_owned()).collect::<Vec<PathBuf>>();
+    if !own_is_found {
+        others.insert(0, own_directory);
+    } else if !also.is_empty() {
         also.remove(0);
     }
-    let rest =
-        join_paths(first, None, &also, environment).and_then(Snapshot::of).and_then(Manifest::load_to_open);
-    let rest = match rest {
-        // What is wrong with it, whoever reads or opens it is told.
-        Err(error) if error.kind() == ErrorKind::Tampered => return Ok(()),
-        rest => rest?,
-    };
-    for path in found {
-        set_aside_on(&*path, &rest, config, environment)?;
+    let Some(first) = others.first().filter(|_| !found.is_empty()) else { return Ok(()) };
+    let lost = remembered.iter().any(|known| known.fate == Fate::Lost);
+    let load = || Rest::load(join_paths((*first).clone(), None, &also, environment)?, config, (keys, lost));
+    let Some(mut rest) = load()? else { return Ok(()) };
+    if undo_opening(&others, &found, &rest)? {
+        let Some(again) = load()? else { return Ok(()) };
+        rest = again;
     }
-    Ok(())
+    found.iter().try_for_each(|path| path.set_aside(&rest, environment))
 }
 
-/// The same on one path.
-fn set_aside_on(
-    path: &dyn Store,
-    rest: &Manifest,
-    config: &LogConfig,
-    environment: &Environment,
-) -> Result<()> {
-    let covered = match read_note(path)?.map(|note| config.own_keys().open(&note)) {
-        Some(Ok(checkpoint)) => checkpoint.size,
-        // It is no path of this log, which is told elsewhere.
-        Some(Err(_)) => return Ok(()),
-        None => 0,
-    };
-    let (before, behind) =
-        segment::list(path)?.0.into_iter().partition::<Vec<_>, _>(|name| name.first < covered);
-    let missing = rest.missing()?;
-    let end = match before.last() {
-        Some(name) if !is_explained(*name, rest, &missing)? => {
-            superseded_end(path, *name, (covered, rest), &missing)?
+/// What becomes of a segment of a path that is found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SegmentFate {
+    /// It is a part of the log, may become one, or only people can tell.
+    Stays,
+    /// Other paths have all of it, in a segment that it would end.
+    IsCopy,
+    /// The log has gone on without it, from its first frame or from a later one on, and other paths have what of it is in the log.
+    IsSuperseded,
+}
+
+/// A path that is found.
+struct FoundPath {
+    path: Arc<dyn Store>,
+    /// The frames that its own checkpoint covers.
+    covered: u64,
+    /// The segment that has the last of them.
+    last: Option<SegmentName>,
+    /// The segments behind that one.
+    behind: Vec<SegmentName>,
+}
+
+impl FoundPath {
+    /// Looks at it; nothing where it is no path of this log, which is told elsewhere.
+    fn open(path: Arc<dyn Store>, config: &LogConfig) -> Result<Option<Self>> {
+        let covered = match read_note(&*path)?.map(|note| config.own_keys().open(&note)) {
+            Some(Ok(checkpoint)) => checkpoint.size,
+            Some(Err(_)) => return Ok(None),
+            None => 0,
+        };
+        let (before, behind) =
+            segment::list(&*path)?.0.into_iter().partition::<Vec<_>, _>(|name| name.first < covered);
+        Ok(Some(FoundPath { path, covered, last: before.last().copied(), behind }))
+    }
+
+    /// Whether anything lies there behind the frames that its own checkpoint covers.
+    fn has_more_than_it_covers(&self) -> Result<bool> {
+        let Some(name) = self.last.filter(|_| self.behind.is_empty()) else {
+            return Ok(!self.behind.is_empty());
+        };
+        let (mut cursor, mut frame) = (Cursor::open(&*self.path, name)?, name.first);
+        while frame < self.covered
+            && let Some(Ok(head)) = cursor.peek()?
+        {
+            frame += u64::from(!cursor.is_copy(&head));
+            cursor.pass(&head);
         }
-        _ => None,
-    };
-    if end.is_none() && behind.iter().all(|name| name.first >= rest.size()) {
-        return Ok(());
+        Ok(cursor.offset < cursor.length)
     }
-    let _lock = path.lock(files::LOCK).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => Error::new(
-            ErrorKind::Locked,
-            format!("{} is locked: another process has that path open", path.describe(files::LOCK)),
-        ),
-        _ => Error::io(format!("locking {}", path.describe(files::LOCK)), error),
-    })?;
-    let tell = |from: &str, to: &str| {
-        let told = format!(
-            "{from} is {} now, and counts for nothing: nobody had signed what lies in it when the path was lost, and the log has gone on with \
-             other frames of these numbers",
-            path.describe(to)
-        );
-        environment.path_replaced.iter().for_each(|tell| tell(&told));
-    };
-    let failed = |name: SegmentName| {
-        let what = format!("setting {} aside", path.describe(&name.path()));
-        move |error| Error::io(what, error)
-    };
-    let mut superseded = Vec::new();
-    for name in behind {
-        // Whatever is written after a frame that came to nothing comes to nothing.
-        let is_behind_one = end.is_some() || !superseded.is_empty();
-        if is_superseded(path, name, rest, &missing, is_behind_one)? {
-            superseded.push(name);
+
+    /// Whether it has the frame that another path's segment should begin with.
+    fn has(&self, segment: SegmentName) -> Result<bool> {
+        for name in self.last.iter().chain(&self.behind).filter(|name| name.first <= segment.first) {
+            let mut cursor = Cursor::open(&*self.path, *name)?;
+            while let Some(Ok(head)) = cursor.peek()? {
+                if head.commitment.frame == segment.first && !cursor.is_copy(&head) {
+                    return Ok(true);
+                }
+                cursor.pass(&head);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sets aside what the log has gone on without.
+    fn set_aside(&self, rest: &Rest, environment: &Environment) -> Result<()> {
+        let path = &*self.path;
+        let end = match self.last {
+            Some(name) if !rest.explains(name)? => self.superseded_end(name, rest)?,
+            _ => None,
+        };
+        if end.is_none() && self.behind.iter().all(|name| name.first >= rest.size()) {
+            return Ok(());
+        }
+        let _lock = lock(path)?;
+        let tell = |from: &str, to: &str| {
+            let told = format!(
+                "{from} is {} now, and counts for nothing: the log has gone on with other frames of these numbers since the path was lost, or has \
+                 these on another path",
+                path.describe(to)
+            );
+            environment.path_replaced.iter().for_each(|tell| tell(&told));
+        };
+        let failed = |name: SegmentName| {
+            let what = format!("setting {} aside", path.describe(&name.path()));
+            move |error| Error::io(what, error)
+        };
+        let (mut aside, mut comes_to_nothing) = (Vec::new(), end.is_some());
+        for name in &self.behind {
+            let fate = self.fate(*name, rest, comes_to_nothing)?;
+            // Whatever is written after a frame that came to nothing comes to nothing.
+            comes_to_nothing |= fate == SegmentFate::IsSuperseded;
+            if fate != SegmentFate::Stays {
+                aside.push(*name);
+            }
+        }
+        if end.is_none() && aside.is_empty() {
+            return Ok(());
+        }
+        remove_of_another_tree(path, self.covered, &rest.manifest)?;
+        for name in aside.into_iter().rev() {
+            let aside = move_aside(path, name).map_err(failed(name))?;
+            tell(&path.describe(&name.path()), &aside);
+        }
+        if let Some((name, offset)) = self.last.zip(end) {
+            let aside = cut_off(path, name, offset).map_err(failed(name))?;
+            tell(&format!("{} from byte {offset} on", path.describe(&name.path())), &aside);
+        }
+        Ok(())
+    }
+
+    /// Where in the segment that has the last frame which the path's own checkpoint covers the first one stands in whose place the log has another, on
+    /// another path.
+    fn superseded_end(&self, name: SegmentName, rest: &Rest) -> Result<Option<u64>> {
+        let mut cursor = Cursor::open(&*self.path, name)?;
+        for frame in name.first..rest.size() {
+            if let Some(Ok(head)) = cursor.peek()?
+                && cursor.is_copy(&head)
+            {
+                cursor.pass(&head);
+            }
+            match cursor.peek()? {
+                Some(Ok(head)) if head.commitment == rest.commitment(frame)? => cursor.pass(&head),
+                Some(_) => {
+                    let is_other = frame >= self.covered && !rest.missing.contains(frame);
+                    return Ok(is_other.then_some(cursor.offset));
+                }
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// What becomes of a segment behind the frames that the path's own checkpoint covers. `is_behind_one`: whether the log has gone on without one that
+    /// was written before.
+    fn fate(&self, name: SegmentName, rest: &Rest, is_behind_one: bool) -> Result<SegmentFate> {
+        let superseded =
+            |is_superseded| if is_superseded { SegmentFate::IsSuperseded } else { SegmentFate::Stays };
+        let mut cursor = Cursor::open(&*self.path, name)?;
+        let mut frame = name.first;
+        loop {
+            let of_log = (frame < rest.size()).then(|| rest.commitment(frame)).transpose()?;
+            match (cursor.peek()?, of_log) {
+                (Some(Ok(head)), _) if cursor.is_copy(&head) => cursor.pass(&head),
+                (Some(Ok(head)), Some(commitment)) if head.commitment == commitment => {
+                    if !rest.has_sound(frame)? {
+                        return Ok(SegmentFate::Stays);
+                    }
+                    cursor.pass(&head);
+                    frame += 1;
+                }
+                (None, _) if frame > name.first => {
+                    let is_in_place = rest.has_segment_from(name.first)?;
+                    return Ok(if is_in_place { SegmentFate::Stays } else { SegmentFate::IsCopy });
+                }
+                // What the log has no frames for yet may still be taken up, unless frames before it came to nothing.
+                (_, None) => return Ok(superseded(is_behind_one && frame == name.first)),
+                (Some(Ok(_)), Some(_)) => {
+                    return Ok(superseded(is_behind_one || !rest.missing.contains(frame)));
+                }
+                // It was cut short, is damaged, or has nothing.
+                (Some(Err(_)) | None, Some(_)) => return Ok(superseded(!rest.missing.contains(frame))),
+            }
         }
     }
-    if end.is_some() || !superseded.is_empty() {
-        remove_of_another_tree(path, covered, rest)?;
-    }
-    for name in superseded.into_iter().rev() {
-        let aside = move_aside(path, name).map_err(failed(name))?;
-        tell(&path.describe(&name.path()), &aside);
-    }
-    if let Some((name, offset)) = before.last().copied().zip(end) {
-        let aside = cut_off(path, name, offset).map_err(failed(name))?;
-        tell(&format!("{} from byte {offset} on", path.describe(&name.path())), &aside);
-    }
-    Ok(())
 }
 
 /// Removes, durably, what a path has of a tree with frames that came to nothing, beyond the `covered` ones of its own checkpoint: what is partial,
@@ -180,75 +288,58 @@ fn is_full(path: &str) -> bool {
     width == tile::FULL_WIDTH
 }
 
-/// Whether an event of the log tells, or may tell, where a segment ends, so that what is behind that is no frame's: duplicates of frames that were
-/// taken into other segments among it.
-fn is_explained(name: SegmentName, rest: &Manifest, missing: &LostFrames) -> Result<bool> {
-    let (name, mut explained) = (name.to_string(), false);
-    let explains = |event: Event| event.explains().is_some_and(|(segment, _)| segment == name);
-    match each_event_but(rest, 0, missing, |_, event| explained |= explains(event)) {
-        // One that is damaged may.
-        Err(error) if error.kind() == ErrorKind::Tampered => Ok(true),
-        read => read.map(|()| explained),
-    }
-}
-
-/// Where in the segment that has the last frame which the path's own checkpoint covers, of so many, the first one stands in whose place the
-/// log has another, on another path.
-fn superseded_end(
-    path: &dyn Store,
-    name: SegmentName,
-    (covered, rest): (u64, &Manifest),
-    missing: &LostFrames,
-) -> Result<Option<u64>> {
-    let mut cursor = Cursor::open(path, name)?;
-    for frame in name.first..rest.size() {
-        if let Some(Ok(head)) = cursor.peek()?
-            && cursor.is_copy(&head)
-        {
-            cursor.pass(&head);
-        }
-        match cursor.peek()? {
-            Some(Ok(head)) if head.commitment == rest.commitment(frame)? => cursor.pass(&head),
-            Some(_) => return Ok((frame >= covered && !missing.contains(frame)).then_some(cursor.offset)),
-            None => return Ok(None),
-        }
-    }
-    Ok(None)
-}
-
-/// Whether the log has gone on without a segment of a path, from its first frame or from a later one on, and another path has what of it is in
-/// the tree. `is_behind_one`: whether it has without one that was written before.
-fn is_superseded(
-    path: &dyn Store,
-    name: SegmentName,
-    rest: &Manifest,
-    missing: &LostFrames,
-    is_behind_one: bool,
-) -> Result<bool> {
-    let mut cursor = Cursor::open(path, name)?;
-    let mut frame = name.first;
-    loop {
-        // What the log has no frames for yet may still be taken up, unless frames before it came to nothing.
-        if frame >= rest.size() {
-            return Ok(is_behind_one && frame == name.first);
-        }
-        let is_elsewhere = !missing.contains(frame);
-        match cursor.peek()? {
-            Some(Ok(head)) if cursor.is_copy(&head) => cursor.pass(&head),
-            Some(Ok(head)) if head.commitment == rest.commitment(frame)? => {
-                if !is_elsewhere {
-                    return Ok(false);
-                }
+/// Undoes on the other paths what an opening of the log has begun that was cut short before it wrote a frame: segments get their names back that it gave
+/// other ones, since nothing led to them without a path which is found now; and what has not got its first frame whole is set aside where a path that is
+/// found has that frame. Says whether there was any.
+fn undo_opening(others: &[&Arc<dyn Store>], found: &[FoundPath], rest: &Rest) -> Result<bool> {
+    let mut any = false;
+    for path in others {
+        for name in segment::list(&***path)?.0.into_iter().filter(|name| name.first >= rest.size()) {
+            let mut cursor = Cursor::open(&***path, name)?;
+            if let Some(Ok(head)) = cursor.peek()?
+                && cursor.is_copy(&head)
+            {
                 cursor.pass(&head);
-                frame += 1;
             }
-            Some(Ok(_)) => return Ok(is_elsewhere || is_behind_one),
-            // It was cut short, or is damaged.
-            Some(Err(_)) => return Ok(is_elsewhere),
-            // All of it is in the tree.
-            None => return Ok(is_elsewhere && frame == name.first),
+            let first = cursor.peek()?.and_then(|head| head.ok()).map(|head| head.commitment.frame);
+            let is_begun = |first: Option<u64>| match first {
+                None => found.iter().try_fold(false, |has, found| Ok(has || found.has(name)?)),
+                Some(first) => Ok(first > name.first),
+            };
+            if !is_begun(first)? || rest.explains(name)? {
+                continue;
+            }
+            let failed =
+                |error| Error::io(format!("giving {} another name", path.describe(&name.path())), error);
+            let _lock = lock(&***path)?;
+            match first {
+                None => move_aside(&***path, name).map(drop).map_err(failed)?,
+                Some(first) => {
+                    let all = others.iter().copied().chain(found.iter().map(|found| &found.path));
+                    let mut generation = 0;
+                    for other in all {
+                        let names = segment::list(&**other)?.0.into_iter().filter(|name| name.first == first);
+                        generation = names.map(|name| name.generation + 1).fold(generation, u32::max);
+                    }
+                    let renamed = path.rename(&name.path(), &SegmentName { first, generation }.path());
+                    renamed.and_then(|()| path.sync_directory(segment::DIRECTORY)).map_err(failed)?;
+                }
+            }
+            any = true;
         }
     }
+    Ok(any)
+}
+
+/// The lock on a path, against who has it open.
+fn lock(path: &dyn Store) -> Result<Box<dyn Lock>> {
+    path.lock(files::LOCK).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Error::new(
+            ErrorKind::Locked,
+            format!("{} is locked: another process has that path open", path.describe(files::LOCK)),
+        ),
+        _ => Error::io(format!("locking {}", path.describe(files::LOCK)), error),
+    })
 }
 
 /// Moves a segment into the directory for those that count for nothing, under a name that is free there.
@@ -290,6 +381,7 @@ fn cut_off(path: &dyn Store, name: SegmentName, offset: u64) -> io::Result<Strin
 /// A name in that directory, which is made where it is not there: this one, or with a number behind it where that is taken.
 fn free_name(path: &dyn Store, name: &str) -> io::Result<String> {
     path.create_directory(files::SET_ASIDE)?;
+    path.sync_directory("")?;
     let mut aside = format!("{}/{name}", files::SET_ASIDE);
     let mut number = 1;
     loop {

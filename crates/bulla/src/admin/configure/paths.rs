@@ -128,7 +128,13 @@ pub(super) fn make(
         }
     }
     tell_shared_disks(log, &named, environment);
-    found::set_aside_what_is_superseded((own_directory, own), &named, &remembered, config, environment)?;
+    found::set_aside_what_is_superseded(
+        (own_directory, own),
+        &named,
+        (keys, &remembered),
+        config,
+        environment,
+    )?;
     let gone = let_go.iter().map(|(id, _)| *id).collect::<Vec<_>>();
     let before = with_first(&remembered, own, config.id);
     let all = known_from_now_on(&before, own, &made, &gone);

@@ -8,7 +8,6 @@ use crate::format::segment::SegmentName;
 use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
-use crate::scan::lost::are_lost;
 use crate::scan::paths::{self, Histories, not_there};
 use crate::scan::stored_tree::Chunk;
 use bulla_crypto::group::PartId;
@@ -76,7 +75,7 @@ struct Scan<'a> {
 }
 
 /// Looks at what lies beyond a checkpoint, with what the writing host knows of the log: which frames count, and that nothing
-/// speaks against going on behind them. `tree` is that of the checkpoint. Changes nothing.
+/// speaks against going on behind them. `tree` is that of the checkpoint; `lost` says whether frames that no path has are lost for good. Changes nothing.
 ///
 /// # Errors
 /// `Tampered` where the log is not what was written, `Refused` where its `[log]` is not, `Unavailable` where a file cannot be
@@ -84,7 +83,7 @@ struct Scan<'a> {
 pub(crate) fn survey(
     log: &dyn Store,
     config: &LogConfig,
-    (state, checkpoint): (&SealState, &Checkpoint),
+    (state, checkpoint, lost): (&SealState, &Checkpoint, bool),
     tree: tree::Frontier,
     segments: &[SegmentName],
 ) -> Result<Survey> {
@@ -99,7 +98,7 @@ pub(crate) fn survey(
         config,
         state,
         checkpoint,
-        lost: are_lost(log),
+        lost,
         unreachable: Vec::new(),
         next: 0,
         next_entry: 0,

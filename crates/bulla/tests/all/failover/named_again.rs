@@ -1,6 +1,7 @@
 //! Paths that are named again after they were lost, and what may not count as lost at all.
 
 use super::world::World;
+use crate::helpers::in_full;
 use bulla::{Effect, ErrorKind, Step};
 use bulla_testkit::fault::Fault;
 use std::collections::BTreeMap;
@@ -188,7 +189,7 @@ fn setting_aside_that_is_cut_short_ends_as_if_it_had_not_been() {
         assert!(aside.len() > 1 && is_cut == (path == "audit"), "{path}, {entries}: {:?}", aside.keys());
         for operation in 0.. {
             let mut is_done = false;
-            for power_cut in [None, Some(1), Some(2)] {
+            for power_cut in [None, Some(0), Some(1), Some(2)] {
                 let what = format!("{path}, {entries}, {operation}, {power_cut:?}");
                 let world = made.killed();
                 world.machine.stop_at(world.machine.operations() + operation);
@@ -215,6 +216,185 @@ fn setting_aside_that_is_cut_short_ends_as_if_it_had_not_been() {
             if is_done {
                 break;
             }
+        }
+    }
+}
+
+/// The log is opened without the path, and written to, and that is cut short at any operation: nothing that was acknowledged since is lost where the path is
+/// found, and nothing that lies there where nothing was written without it.
+#[test]
+fn what_was_acknowledged_without_a_path_outlasts_that_it_is_found() {
+    let just_switched = [
+        (false, 0, Fault::WriteFails),
+        (false, 0, Fault::NoSpace),
+        (false, 1, Fault::WriteFails),
+        (true, 0, Fault::WriteFails),
+        (true, 3, Fault::SyncFails),
+    ]
+    .map(|(erasure, unsigned, fault)| (just_switched(erasure, unsigned, fault), (erasure, unsigned, fault)));
+    let mut acknowledged = 0;
+    for (made, how) in &just_switched {
+        for (path, others) in [("backup", "audit"), ("audit", "backup")] {
+            let base = made.killed();
+            let found = base.files_below(path);
+            base.destroy(path);
+            let base = base.named(others);
+            base.configure(&[]).unwrap();
+            for operation in (0..).step_by(if in_full() { 1 } else { 3 }) {
+                let mut is_done = false;
+                for power_cut in [None, Some(operation % 8)] {
+                    let what = format!("{path}, {how:?}, {operation}, {power_cut:?}");
+                    let world = base.killed();
+                    world.machine.stop_at(world.machine.operations() + operation);
+                    let opened = world.open_stepped();
+                    let mut kept = Vec::new();
+                    if let Ok(log) = &opened {
+                        kept.extend((100..106).filter(|number| world.commit_stepped(log, *number).is_ok()));
+                    }
+                    is_done = kept.len() == 6;
+                    acknowledged += kept.len();
+                    let after = match power_cut {
+                        None => world.killed(),
+                        Some(seed) => world.after_power_cut(seed),
+                    };
+                    drop(opened);
+                    let segments_of = |world: &World| {
+                        segments(&world.files_below(others))
+                            .into_iter()
+                            .map(|(name, content)| (name.clone(), content.clone()))
+                            .collect::<Vec<_>>()
+                    };
+                    if segments_of(&after) == segments_of(&base) {
+                        kept.extend(10..14);
+                    }
+                    after.put_back(path, &found);
+                    let after = after.named("audit");
+                    after.configure(&["/backup"]).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let log = after.open_stepped().unwrap_or_else(|error| panic!("{what}: {error}"));
+                    after.append_stepped(&log, 200..201);
+                    log.close().unwrap();
+                    let report = after.verify();
+                    assert!(report.ok, "{what}: {:#?}", report.findings);
+                    let there = after.salvaged();
+                    kept.extend((0..4).chain([200]));
+                    assert!(kept.iter().all(|number| there.contains(number)), "{what}: {kept:?}, {there:?}");
+                }
+                if is_done {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(acknowledged > 50, "{acknowledged}");
+}
+
+/// The log has gone on without the path, and what it has acknowledged since nobody has signed.
+#[test]
+fn what_the_log_went_on_with_unsigned_is_not_given_up_for_a_path_that_is_found() {
+    // The other directory has what is signed, or the one that is lost has it.
+    for (path, others) in [("backup", "audit"), ("audit", "backup")] {
+        for (unsigned, fault) in
+            [(0, Fault::WriteFails), (0, Fault::NoSpace), (0, Fault::SyncFails), (2, Fault::WriteFails)]
+        {
+            let what = format!("{path}, {unsigned}, {fault:?}");
+            let world = just_switched(false, unsigned, fault);
+            let found = world.files_below(path);
+            world.destroy(path);
+            let world = world.named(others);
+            world.configure(&[]).unwrap();
+            let log = world.open_stepped().unwrap();
+            let before = log.durable_prefix();
+            (100..103).for_each(|number| world.commit_stepped(&log, number).unwrap());
+            assert_eq!(log.durable_prefix(), before + 3, "{what}");
+            let world = world.killed();
+            drop(log);
+
+            world.put_back(path, &found);
+            let world = world.named("audit");
+            world.configure(&["/backup"]).unwrap();
+            let log = world.open_stepped().unwrap_or_else(|error| panic!("{what}: {error}"));
+            world.append_stepped(&log, 200..201);
+            log.close().unwrap();
+            let kept = if path == "backup" { 0..4 + unsigned } else { 0..4 };
+            world.check_contains(kept.chain(100..103).chain(200..201));
+        }
+    }
+}
+
+/// The path that is found has the last frame of those that the log has adopted elsewhere, and no other: a segment is counted up to where the next one
+/// begins.
+#[test]
+fn a_copy_of_what_was_adopted_elsewhere_on_a_path_that_is_found_is_no_hindrance() {
+    for unsigned in 0..3 {
+        let world = World::with_erasure(&["/backup"], false);
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 0..4);
+        (4..4 + unsigned).for_each(|number| world.commit_stepped(&log, number).unwrap());
+        world.machine.fail_below("audit", Fault::SyncFails);
+        world.commit_stepped(&log, 10).unwrap();
+        let world = world.killed();
+        drop(log);
+        let found = world.files_below("backup");
+        world.destroy("backup");
+        world.configure(&[]).unwrap();
+        world.open_stepped().unwrap().close().unwrap();
+        world.check_contains((0..4 + unsigned).chain([10]));
+        world.put_back("backup", &found);
+        world.configure(&["/backup"]).unwrap();
+        let report = world.verify();
+        assert!(report.ok, "{unsigned}: {:#?}", report.findings);
+    }
+}
+
+/// Nothing would set it aside later.
+#[test]
+fn a_path_that_is_found_while_the_others_are_damaged_is_no_hindrance_once_that_is_mended() {
+    let world = just_switched(false, 1, Fault::WriteFails);
+    let found = world.files_below("backup");
+    world.destroy("backup");
+    world.configure(&[]).unwrap();
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 100..104);
+    log.close().unwrap();
+    let files = world.files_below("audit");
+    let bundles = files.iter().filter(|(name, _)| name.starts_with("tile/entries/000.p/"));
+    let width = |name: &str| name.rsplit('/').next().unwrap().parse::<u64>().unwrap();
+    let (name, content) = bundles.max_by_key(|(name, _)| width(name)).unwrap();
+    assert!(world.machine.remove_file(&format!("audit/{name}")));
+    world.put_back("backup", &found);
+    let changed = world.configure(&["/backup"]);
+    world.machine.overwrite(&format!("audit/{name}"), content);
+    if changed.is_err() {
+        world.configure(&["/backup"]).unwrap();
+    }
+    world.check_contains((0..5).chain(100..104));
+}
+
+/// What is set aside is there after a power cut that takes all that was not synced.
+#[test]
+fn what_is_set_aside_outlasts_a_power_cut() {
+    for (path, others) in [("backup", "audit"), ("audit", "backup")] {
+        let made = just_switched(false, 1, Fault::WriteFails);
+        let found = made.files_below(path);
+        made.destroy(path);
+        let made = made.named(others);
+        made.configure(&[]).unwrap();
+        let log = made.open_stepped().unwrap();
+        (100..120).for_each(|number| made.append_stepped(&log, number..number + 1));
+        log.close().unwrap();
+        made.put_back(path, &found);
+        let made = made.named("audit");
+        made.configure(&["/backup"]).unwrap();
+        let aside = |world: &World| {
+            let files = world.files_below(path).into_iter();
+            files.filter(|(name, _)| name.starts_with("set-aside/")).collect::<BTreeMap<_, _>>()
+        };
+        let before = aside(&made);
+        assert!(!before.is_empty());
+        for seed in 0..8 {
+            let after = aside(&made.after_power_cut(seed));
+            assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "{path}, {seed}");
+            assert_eq!(after, before, "{path}, {seed}");
         }
     }
 }

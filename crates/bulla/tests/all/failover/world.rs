@@ -134,6 +134,11 @@ impl World {
         copied(self.vault.as_ref().unwrap().path())
     }
 
+    /// A copy of a copy of a vault.
+    pub(super) fn copy_of(vault: &TempDir) -> TempDir {
+        copied(vault.path())
+    }
+
     /// Puts a copy of the vault in its place.
     pub(super) fn put_vault_back(&mut self, vault: TempDir) {
         self.vault = Some(vault);

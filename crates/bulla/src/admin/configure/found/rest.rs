@@ -1,0 +1,115 @@
+//! What a log is without the paths that are found: its tree on the others, and the frames behind that with which a writer would go on.
+
+use crate::format::config::LogConfig;
+use crate::format::event::Event;
+use crate::format::segment::{self, SegmentName};
+use crate::scan::events::each_event_but;
+use crate::scan::lost::LostFrames;
+use crate::scan::manifest::{Frames, Manifest};
+use crate::scan::snapshot::Snapshot;
+use crate::write::recover;
+use bulla_proof::commitment::Commitment;
+use bulla_store::{Error, ErrorKind, Result, Store};
+use std::sync::Arc;
+
+/// What the log is without the paths that are found.
+pub(super) struct Rest {
+    pub(super) manifest: Manifest,
+    /// The frames of the tree that no other path has.
+    pub(super) missing: LostFrames,
+    /// The frames behind the tree with which a writer would go on.
+    above: Vec<Commitment>,
+    /// The segments whose ends events of those frames explain.
+    explained: Vec<String>,
+}
+
+impl Rest {
+    /// Reads what `log` has; nothing where it has no frames. `lost`: whether those that are missing there may be lost with a path.
+    ///
+    /// # Errors
+    /// `Tampered` where its tree is damaged; `NoKey` where the seal state is missing; `Unavailable` where a file cannot be read.
+    pub(super) fn load(
+        log: Arc<dyn Store>,
+        config: &LogConfig,
+        (keys, lost): (&dyn Store, bool),
+    ) -> Result<Option<Self>> {
+        if segment::list(&*log)?.0.is_empty() {
+            return Ok(None);
+        }
+        let name = log.describe("");
+        let damaged = |error: Error| match error.kind() {
+            ErrorKind::Tampered => Error::tampered(format!(
+                "nothing tells which frames on a path that is found the log has gone on without, since {name} is damaged: {error}. Mend that \
+                 first, from a copy of the log: a file of its tree is the same on each path that has it"
+            )),
+            _ => error,
+        };
+        let manifest = Snapshot::of(log).and_then(Manifest::load_to_open).map_err(damaged)?;
+        let missing = manifest.missing().map_err(damaged)?;
+        let Snapshot { store, checkpoint, .. } = &manifest.snapshot;
+        let state = recover::read_state(keys, config)?;
+        let (above, explained) = match recover::beyond_where(&**store, config, (&state, checkpoint), lost) {
+            Ok(beyond) => {
+                (beyond.edge.above()?, beyond.explained.into_iter().map(|(segment, _)| segment).collect())
+            }
+            // Nobody goes on with it as it is.
+            Err(error) if matches!(error.kind(), ErrorKind::Tampered | ErrorKind::Refused) => {
+                Default::default()
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Rest { manifest, missing, above, explained }))
+    }
+
+    /// How many frames there are.
+    pub(super) fn size(&self) -> u64 {
+        self.manifest.size() + self.above.len() as u64
+    }
+
+    /// The commitment of one of them.
+    pub(super) fn commitment(&self, frame: u64) -> Result<Commitment> {
+        let above = frame.checked_sub(self.manifest.size()).and_then(|index| usize::try_from(index).ok());
+        match above.and_then(|index| self.above.get(index)) {
+            Some(commitment) => Ok(commitment.clone()),
+            None => self.manifest.commitment(frame),
+        }
+    }
+
+    /// Whether another path has it, whole. Those behind the tree were looked at.
+    pub(super) fn has_sound(&self, frame: u64) -> Result<bool> {
+        if self.missing.contains(frame) {
+            return Ok(false);
+        }
+        if frame >= self.manifest.size() {
+            return Ok(true);
+        }
+        let mut frames = Frames::from(&self.manifest, frame)?;
+        while let Some(placed) = frames.next()? {
+            if placed.commitment.frame == frame {
+                return match frames.read(placed) {
+                    Err(error) if error.kind() == ErrorKind::Tampered => Ok(false),
+                    read => read.map(|_| true),
+                };
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a segment of it begins with a frame.
+    pub(super) fn has_segment_from(&self, frame: u64) -> Result<bool> {
+        Ok(segment::list(&*self.manifest.snapshot.store)?.0.iter().any(|name| name.first == frame))
+    }
+
+    /// Whether an event tells, or may tell, where a segment ends, so that what is behind that is no frame's: duplicates of frames that were
+    /// taken into other segments among it.
+    pub(super) fn explains(&self, name: SegmentName) -> Result<bool> {
+        let name = name.to_string();
+        let mut explained = self.explained.contains(&name);
+        let explains = |event: Event| event.explains().is_some_and(|(segment, _)| segment == name);
+        match each_event_but(&self.manifest, 0, &self.missing, |_, event| explained |= explains(event)) {
+            // One that is damaged may.
+            Err(error) if error.kind() == ErrorKind::Tampered => Ok(true),
+            read => read.map(|()| explained),
+        }
+    }
+}
