@@ -21,6 +21,7 @@ mod rest;
 use super::losing::Named;
 use crate::format::config::LogConfig;
 use crate::format::files;
+use crate::format::frame;
 use crate::format::path::PathId;
 use crate::format::segment::{self, SegmentName};
 use crate::keys::paths::{Fate, KnownPath};
@@ -30,6 +31,7 @@ use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
 use crate::scan::stored_tree;
 use bulla_crypto::environment::Environment;
+use bulla_proof::commitment::LogId;
 use bulla_proof::tile::{self, TilePath};
 use bulla_store::{Error, ErrorKind, Lock, Result, Store};
 use rest::Rest;
@@ -289,46 +291,64 @@ fn is_full(path: &str) -> bool {
 }
 
 /// Undoes on the other paths what an opening of the log has begun that was cut short before it wrote a frame: segments get their names back that it gave
-/// other ones, since nothing led to them without a path which is found now; and what has not got its first frame whole is set aside where a path that is
-/// found has that frame. Says whether there was any.
+/// other ones, since nothing led to them without a path which is found now; and the last one, where its first frame is torn, is set aside where a path that
+/// is found has that frame. Says whether there was any.
 fn undo_opening(others: &[&Arc<dyn Store>], found: &[FoundPath], rest: &Rest) -> Result<bool> {
     let mut any = false;
-    for path in others {
-        for name in segment::list(&***path)?.0.into_iter().filter(|name| name.first >= rest.size()) {
-            let mut cursor = Cursor::open(&***path, name)?;
+    let last = segment::list(&*rest.manifest.snapshot.store)?.0.last().copied();
+    for path in others.iter().map(|path| &***path) {
+        for name in segment::list(path)?.0.into_iter().filter(|name| name.first >= rest.size()) {
+            let mut cursor = Cursor::open(path, name)?;
             if let Some(Ok(head)) = cursor.peek()?
                 && cursor.is_copy(&head)
             {
                 cursor.pass(&head);
             }
-            let first = cursor.peek()?.and_then(|head| head.ok()).map(|head| head.commitment.frame);
-            let is_begun = |first: Option<u64>| match first {
-                None => found.iter().try_fold(false, |has, found| Ok(has || found.has(name)?)),
-                Some(first) => Ok(first > name.first),
-            };
-            if !is_begun(first)? || rest.explains(name)? {
-                continue;
-            }
             let failed =
                 |error| Error::io(format!("giving {} another name", path.describe(&name.path())), error);
-            let _lock = lock(&***path)?;
-            match first {
-                None => move_aside(&***path, name).map(drop).map_err(failed)?,
-                Some(first) => {
+            match cursor.peek()? {
+                Some(Ok(head)) if head.commitment.frame > name.first && !rest.explains(name)? => {
+                    let _lock = lock(path)?;
                     let all = others.iter().copied().chain(found.iter().map(|found| &found.path));
-                    let mut generation = 0;
-                    for other in all {
-                        let names = segment::list(&**other)?.0.into_iter().filter(|name| name.first == first);
-                        generation = names.map(|name| name.generation + 1).fold(generation, u32::max);
-                    }
-                    let renamed = path.rename(&name.path(), &SegmentName { first, generation }.path());
+                    let before = free_of_all(all, head.commitment.frame)?;
+                    let renamed = path.rename(&name.path(), &before.path());
                     renamed.and_then(|()| path.sync_directory(segment::DIRECTORY)).map_err(failed)?;
                 }
+                Some(Err(_)) | None if last == Some(name) && is_torn(&cursor, rest.log())? => {
+                    if !found.iter().try_fold(false, |has, found| Ok::<_, Error>(has || found.has(name)?))?
+                        || rest.explains(name)?
+                    {
+                        continue;
+                    }
+                    let _lock = lock(path)?;
+                    move_aside(path, name).map_err(failed)?;
+                }
+                _ => continue,
             }
             any = true;
         }
     }
     Ok(any)
+}
+
+/// A name of a segment that begins with this frame, of a generation after all that these paths have.
+fn free_of_all<'a>(paths: impl Iterator<Item = &'a Arc<dyn Store>>, first: u64) -> Result<SegmentName> {
+    let mut generation = 0;
+    for path in paths {
+        let names = segment::list(&**path)?.0.into_iter().filter(|name| name.first == first);
+        generation = names.map(|name| name.generation + 1).fold(generation, u32::max);
+    }
+    Ok(SegmentName { first, generation })
+}
+
+/// Whether what stands in a segment where its first frame should be may be what a crash left of the write of that: it has no frame of a later write, each
+/// of which waits until the one before is durable.
+fn is_torn(cursor: &Cursor, log: LogId) -> Result<bool> {
+    let mut bytes =
+        vec![0; usize::try_from(cursor.length - cursor.offset).unwrap_or(usize::MAX).min(frame::HEAD)];
+    cursor.file.read_exact_at(&mut bytes, cursor.offset).map_err(|error| cursor.failed(error))?;
+    let is_later = |head: &frame::Head| head.group > cursor.name.first;
+    Ok(frame::may_be_torn(&bytes, log) && cursor.find(cursor.offset, is_later)?.is_none())
 }
 
 /// The lock on a path, against who has it open.

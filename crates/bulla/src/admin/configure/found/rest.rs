@@ -8,7 +8,7 @@ use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest};
 use crate::scan::snapshot::Snapshot;
 use crate::write::recover;
-use bulla_proof::commitment::Commitment;
+use bulla_proof::commitment::{Commitment, LogId};
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::sync::Arc;
 
@@ -59,6 +59,11 @@ impl Rest {
             Err(error) => return Err(error),
         };
         Ok(Some(Rest { manifest, missing, above, explained }))
+    }
+
+    /// Which log it is.
+    pub(super) fn log(&self) -> LogId {
+        self.manifest.snapshot.config.id
     }
 
     /// How many frames there are.
