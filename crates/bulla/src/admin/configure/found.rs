@@ -5,12 +5,11 @@
 //! segment would be bytes that nothing explains. They are set aside on that path, for people.
 //!
 //! Invariants:
-//! - nothing is touched that the path's own checkpoint covers, nor a frame of the log that no other path has, whole;
-//! - what the log has is its tree, and behind that the frames with which a writer would go on from the other paths: they may have been acknowledged;
-//! - no segment is touched but from a frame on in whose place the log has another one, on another path, or where it is a copy that would end another
-//!   segment: what may still be taken up stays, and so does a damaged segment;
-//! - an opening without the path that was cut short before it wrote a frame leaves nothing in the way of what the path has;
-//! - where nothing tells what the log has, and something lies there that it may have gone on without, the path is not named again;
+//! - nothing is touched that the path's own checkpoint covers, nor a frame of the tree that no other path has, whole;
+//! - no segment is touched but from a frame on in whose place the tree has another one, on another path, or where it is a copy of frames of the tree that
+//!   would end another segment: what may still be taken up stays, and so does a damaged segment;
+//! - where a frame differs from one that a writer would go on with from other paths and nobody has signed, either may have been acknowledged, and nothing
+//!   tells which was later: the change is refused, as it is where the tree is damaged;
 //! - nothing is cut off a segment of which an event explains what is behind its frames: that explains those bytes, and no others;
 //! - no frame is removed that does not lie elsewhere on that path, durably. Of the tree there, what may be over frames that are set aside is removed,
 //!   but for what the path's own checkpoint covers: whoever has the frames can make it anew;
@@ -27,15 +26,16 @@ use crate::format::segment::{self, SegmentName};
 use crate::keys::paths::{Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::cursor::Cursor;
+use crate::scan::located::event_in;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
 use crate::scan::stored_tree;
 use bulla_crypto::environment::Environment;
-use bulla_proof::commitment::LogId;
+use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::tile::{self, TilePath};
 use bulla_store::{Error, ErrorKind, Lock, Result, Store};
 use rest::Rest;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ const PIECE: usize = 256 << 10;
 /// the key directory does not know; and says so.
 ///
 /// # Errors
-/// `Locked` where somebody has such a path locked; `Tampered` where what the other paths have is damaged, so that nothing tells what is to be set aside;
+/// `Locked` where somebody has such a path locked; `Refused` where it has other frames than another path, and nobody has signed either; `Tampered` where
+/// what the other paths have is damaged, so that nothing tells what is to be set aside;
 /// `NoKey` where the seal state is missing, without which nobody knows what is gone on with; `Unavailable` where a file cannot be read, or does not get
 /// another name.
 pub(super) fn set_aside_what_is_superseded(
@@ -89,7 +90,11 @@ pub(super) fn set_aside_what_is_superseded(
         let Some(again) = load()? else { return Ok(()) };
         rest = again;
     }
-    found.iter().try_for_each(|path| path.set_aside(&rest, environment))
+    for (index, path) in found.iter().enumerate() {
+        path.refuse_twin_of(&found[index + 1..], &rest)?;
+    }
+    let plans = found.iter().map(|path| path.plan(&rest)).collect::<Result<Vec<_>>>()?;
+    found.iter().zip(plans).try_for_each(|(path, plan)| path.set_aside(plan, &rest, environment))
 }
 
 /// What becomes of a segment of a path that is found.
@@ -101,6 +106,14 @@ enum SegmentFate {
     IsCopy,
     /// The log has gone on without it, from its first frame or from a later one on, and other paths have what of it is in the log.
     IsSuperseded,
+}
+
+/// What of a path that is found the log has gone on without.
+struct Plan {
+    /// From where on in the segment that has the last frame which the path's own checkpoint covers.
+    end: Option<u64>,
+    /// Segments behind that one.
+    aside: Vec<SegmentName>,
 }
 
 /// A path that is found.
@@ -142,6 +155,24 @@ impl FoundPath {
         Ok(cursor.offset < cursor.length)
     }
 
+    /// Whether an event there tells, or may tell, where a segment ends.
+    fn explains(&self, segment: SegmentName) -> Result<bool> {
+        let segment = segment.to_string();
+        for name in self.last.iter().chain(&self.behind) {
+            let mut cursor = Cursor::open(&*self.path, *name)?;
+            while let Some(Ok(head)) = cursor.peek()? {
+                if head.commitment.kind == FrameKind::Event {
+                    let event = event_in(&cursor.locate(head.commitment.clone(), head.offset));
+                    if event.map_or(true, |event| event.explains().is_some_and(|(name, _)| name == segment)) {
+                        return Ok(true);
+                    }
+                }
+                cursor.pass(&head);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether it has the frame that another path's segment should begin with.
     fn has(&self, segment: SegmentName) -> Result<bool> {
         for name in self.last.iter().chain(&self.behind).filter(|name| name.first <= segment.first) {
@@ -156,16 +187,68 @@ impl FoundPath {
         Ok(false)
     }
 
-    /// Sets aside what the log has gone on without.
-    fn set_aside(&self, rest: &Rest, environment: &Environment) -> Result<()> {
-        let path = &*self.path;
+    /// The frames there that the tree has not got.
+    fn unsigned(&self, rest: &Rest) -> Result<BTreeMap<u64, Commitment>> {
+        let mut unsigned = BTreeMap::new();
+        for name in self.last.iter().chain(&self.behind) {
+            let mut cursor = Cursor::open(&*self.path, *name)?;
+            while let Some(Ok(head)) = cursor.peek()? {
+                if head.commitment.frame >= rest.manifest.size() && !cursor.is_copy(&head) {
+                    unsigned.insert(head.commitment.frame, head.commitment.clone());
+                }
+                cursor.pass(&head);
+            }
+        }
+        Ok(unsigned)
+    }
+
+    /// That no other path which is found has another frame of a number that nobody has signed.
+    fn refuse_twin_of(&self, others: &[FoundPath], rest: &Rest) -> Result<()> {
+        let own = self.unsigned(rest)?;
+        for other in others {
+            let differs =
+                |(frame, commitment): &(u64, Commitment)| own.get(frame).is_some_and(|own| own != commitment);
+            if let Some((frame, _)) = other.unsigned(rest)?.into_iter().find(differs) {
+                return Err(self.twin(&other.path.describe(""), frame));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why it is not named again while `other` has another frame of the same number.
+    fn twin(&self, other: &str, frame: u64) -> Error {
+        let message = format!(
+            "{} and {other} have different frames of the number {frame}, which nobody has signed: what the log was written to last counts. Open the log \
+             once with that alone, as by `bulla append` with nothing to append, and name the other one then: what lies there is set aside",
+            self.path.describe("")
+        );
+        Error::new(ErrorKind::Refused, message)
+    }
+
+    /// Looks what the log has gone on without.
+    fn plan(&self, rest: &Rest) -> Result<Plan> {
         let end = match self.last {
             Some(name) if !rest.explains(name)? => self.superseded_end(name, rest)?,
             _ => None,
         };
-        if end.is_none() && self.behind.iter().all(|name| name.first >= rest.size()) {
+        let (mut aside, mut comes_to_nothing) = (Vec::new(), end.is_some());
+        for name in &self.behind {
+            let fate = self.fate(*name, rest, comes_to_nothing)?;
+            // Whatever is written after a frame that came to nothing comes to nothing.
+            comes_to_nothing |= fate == SegmentFate::IsSuperseded;
+            if fate != SegmentFate::Stays {
+                aside.push(*name);
+            }
+        }
+        Ok(Plan { end, aside })
+    }
+
+    /// Sets it aside.
+    fn set_aside(&self, Plan { end, aside }: Plan, rest: &Rest, environment: &Environment) -> Result<()> {
+        if end.is_none() && aside.is_empty() {
             return Ok(());
         }
+        let path = &*self.path;
         let _lock = lock(path)?;
         let tell = |from: &str, to: &str| {
             let told = format!(
@@ -179,18 +262,6 @@ impl FoundPath {
             let what = format!("setting {} aside", path.describe(&name.path()));
             move |error| Error::io(what, error)
         };
-        let (mut aside, mut comes_to_nothing) = (Vec::new(), end.is_some());
-        for name in &self.behind {
-            let fate = self.fate(*name, rest, comes_to_nothing)?;
-            // Whatever is written after a frame that came to nothing comes to nothing.
-            comes_to_nothing |= fate == SegmentFate::IsSuperseded;
-            if fate != SegmentFate::Stays {
-                aside.push(*name);
-            }
-        }
-        if end.is_none() && aside.is_empty() {
-            return Ok(());
-        }
         remove_of_another_tree(path, self.covered, &rest.manifest)?;
         for name in aside.into_iter().rev() {
             let aside = move_aside(path, name).map_err(failed(name))?;
@@ -215,9 +286,10 @@ impl FoundPath {
             }
             match cursor.peek()? {
                 Some(Ok(head)) if head.commitment == rest.commitment(frame)? => cursor.pass(&head),
+                Some(Ok(_)) if frame >= rest.manifest.size() => return Err(self.twin(&rest.name(), frame)),
                 Some(_) => {
-                    let is_other = frame >= self.covered && !rest.missing.contains(frame);
-                    return Ok(is_other.then_some(cursor.offset));
+                    let is_other = (self.covered..rest.manifest.size()).contains(&frame);
+                    return Ok((is_other && !rest.missing.contains(frame)).then_some(cursor.offset));
                 }
                 None => return Ok(None),
             }
@@ -243,17 +315,21 @@ impl FoundPath {
                     cursor.pass(&head);
                     frame += 1;
                 }
+                // What lies elsewhere unsigned may not be durable there.
                 (None, _) if frame > name.first => {
-                    let is_in_place = rest.has_segment_from(name.first)?;
+                    let is_in_place = frame > rest.manifest.size() || rest.has_segment_from(name.first)?;
                     return Ok(if is_in_place { SegmentFate::Stays } else { SegmentFate::IsCopy });
                 }
-                // What the log has no frames for yet may still be taken up, unless frames before it came to nothing.
-                (_, None) => return Ok(superseded(is_behind_one && frame == name.first)),
-                (Some(Ok(_)), Some(_)) => {
-                    return Ok(superseded(is_behind_one || !rest.missing.contains(frame)));
+                (Some(Ok(_)), Some(_)) if is_behind_one => return Ok(SegmentFate::IsSuperseded),
+                (Some(Ok(_)), Some(_)) if frame >= rest.manifest.size() => {
+                    return Err(self.twin(&rest.name(), frame));
                 }
-                // It was cut short, is damaged, or has nothing.
-                (Some(Err(_)) | None, Some(_)) => return Ok(superseded(!rest.missing.contains(frame))),
+                // What the tree has no frames for yet may still be taken up, unless frames before it came to nothing.
+                (_, of_log) if of_log.is_none() || frame >= rest.manifest.size() => {
+                    return Ok(superseded(is_behind_one && frame == name.first));
+                }
+                // It has another one, was cut short, is damaged, or has nothing.
+                _ => return Ok(superseded(!rest.missing.contains(frame))),
             }
         }
     }
@@ -292,43 +368,96 @@ fn is_full(path: &str) -> bool {
 
 /// Undoes on the other paths what an opening of the log has begun that was cut short before it wrote a frame: segments get their names back that it gave
 /// other ones, since nothing led to them without a path which is found now; and the last one, where its first frame is torn, is set aside where a path that
-/// is found has that frame. Says whether there was any.
+/// is found has that frame. What an event explains, on whichever path, stays. Says whether there was any.
 fn undo_opening(others: &[&Arc<dyn Store>], found: &[FoundPath], rest: &Rest) -> Result<bool> {
-    let mut any = false;
+    let mut has_undone = false;
     let last = segment::list(&*rest.manifest.snapshot.store)?.0.last().copied();
     for path in others.iter().map(|path| &***path) {
         for name in segment::list(path)?.0.into_iter().filter(|name| name.first >= rest.size()) {
-            let mut cursor = Cursor::open(path, name)?;
-            if let Some(Ok(head)) = cursor.peek()?
-                && cursor.is_copy(&head)
-            {
-                cursor.pass(&head);
-            }
             let failed =
                 |error| Error::io(format!("giving {} another name", path.describe(&name.path())), error);
-            match cursor.peek()? {
-                Some(Ok(head)) if head.commitment.frame > name.first && !rest.explains(name)? => {
-                    let _lock = lock(path)?;
-                    let all = others.iter().copied().chain(found.iter().map(|found| &found.path));
-                    let before = free_of_all(all, head.commitment.frame)?;
-                    let renamed = path.rename(&name.path(), &before.path());
+            let all = || others.iter().copied().chain(found.iter().map(|found| &found.path));
+            let first = match begins_with(path, name, rest.log())? {
+                Begins::With(first) => Some(first),
+                Begins::WithEpoch(epoch) => Some(epoch + u64::from(is_in_another(all(), epoch)?)),
+                Begins::Torn => None,
+                Begins::Unknown => continue,
+            };
+            let is_begun = match first {
+                Some(first) => first > name.first,
+                None => last == Some(name) && any(found, |found| found.has(name))?,
+            };
+            if !is_begun || rest.explains(name)? || any(found, |found| found.explains(name))? {
+                continue;
+            }
+            let _lock = lock(path)?;
+            match first {
+                Some(first) => {
+                    let renamed = path.rename(&name.path(), &free_of_all(all(), first)?.path());
                     renamed.and_then(|()| path.sync_directory(segment::DIRECTORY)).map_err(failed)?;
                 }
-                Some(Err(_)) | None if last == Some(name) && is_torn(&cursor, rest.log())? => {
-                    if !found.iter().try_fold(false, |has, found| Ok::<_, Error>(has || found.has(name)?))?
-                        || rest.explains(name)?
-                    {
-                        continue;
-                    }
-                    let _lock = lock(path)?;
-                    move_aside(path, name).map_err(failed)?;
-                }
-                _ => continue,
+                None => move_aside(path, name).map(drop).map_err(failed)?,
             }
-            any = true;
+            has_undone = true;
         }
     }
-    Ok(any)
+    Ok(has_undone)
+}
+
+/// How a segment begins, whatever its name says.
+enum Begins {
+    /// With this frame, behind a copy of its epoch's or not.
+    With(u64),
+    /// With this frame of an epoch, or with a copy of it in front of the next frame.
+    WithEpoch(u64),
+    /// With what a crash may have left of a write.
+    Torn,
+    /// With what tells neither.
+    Unknown,
+}
+
+/// See [`Begins`].
+fn begins_with(path: &dyn Store, name: SegmentName, log: LogId) -> Result<Begins> {
+    let mut cursor = Cursor::open(path, name)?;
+    let Some(Ok(head)) = cursor.peek()? else {
+        return Ok(if is_torn(&cursor, log)? { Begins::Torn } else { Begins::Unknown });
+    };
+    let first = head.commitment.frame;
+    if head.commitment.kind != FrameKind::Epoch {
+        return Ok(Begins::With(first));
+    }
+    let is_copy = cursor.is_copy(&head);
+    cursor.pass(&head);
+    Ok(match cursor.peek()? {
+        Some(Ok(next)) if next.commitment.frame != first + 1 => Begins::With(next.commitment.frame),
+        Some(Ok(_)) => Begins::WithEpoch(first),
+        None => Begins::With(first),
+        Some(Err(_)) if is_copy && is_torn(&cursor, log)? => Begins::Torn,
+        Some(Err(_)) => Begins::Unknown,
+    })
+}
+
+/// Whether something holds of one of the paths that are found.
+fn any(found: &[FoundPath], of: impl Fn(&FoundPath) -> Result<bool>) -> Result<bool> {
+    found.iter().try_fold(false, |holds, found| Ok(holds || of(found)?))
+}
+
+/// Whether an epoch's frame lies in a segment behind another frame, or alone: a segment that begins with it and goes on begins with a copy then.
+fn is_in_another<'a>(paths: impl Iterator<Item = &'a Arc<dyn Store>>, epoch: u64) -> Result<bool> {
+    for path in paths {
+        for name in segment::list(&**path)?.0 {
+            let (mut cursor, mut is_first) = (Cursor::open(&**path, name)?, true);
+            while let Some(Ok(head)) = cursor.peek()? {
+                let is_it = head.commitment.frame == epoch;
+                cursor.pass(&head);
+                if is_it && (!is_first || !matches!(cursor.peek()?, Some(Ok(_)))) {
+                    return Ok(true);
+                }
+                is_first = false;
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// A name of a segment that begins with this frame, of a generation after all that these paths have.
@@ -341,11 +470,11 @@ fn free_of_all<'a>(paths: impl Iterator<Item = &'a Arc<dyn Store>>, first: u64) 
     Ok(SegmentName { first, generation })
 }
 
-/// Whether what stands in a segment where its first frame should be may be what a crash left of the write of that: it has no frame of a later write, each
-/// of which waits until the one before is durable.
+/// Whether what stands here in a segment may be what a crash left of the write of its first frame: it has no frame of a later write, each of which waits
+/// until the one before is durable.
 fn is_torn(cursor: &Cursor, log: LogId) -> Result<bool> {
-    let mut bytes =
-        vec![0; usize::try_from(cursor.length - cursor.offset).unwrap_or(usize::MAX).min(frame::HEAD)];
+    let rest = usize::try_from(cursor.length - cursor.offset).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; rest.min(frame::HEAD)];
     cursor.file.read_exact_at(&mut bytes, cursor.offset).map_err(|error| cursor.failed(error))?;
     let is_later = |head: &frame::Head| head.group > cursor.name.first;
     Ok(frame::may_be_torn(&bytes, log) && cursor.find(cursor.offset, is_later)?.is_none())

@@ -2,7 +2,7 @@
 
 use super::world::World;
 use crate::helpers::in_full;
-use bulla::{Effect, ErrorKind, Step};
+use bulla::{Effect, ErrorKind, Log, Step};
 use bulla_testkit::fault::Fault;
 use std::collections::BTreeMap;
 
@@ -220,6 +220,23 @@ fn setting_aside_that_is_cut_short_ends_as_if_it_had_not_been() {
     }
 }
 
+/// Names the backup path again, or the log's own directory; where it has other frames than the log that nobody has signed either, as the refusal says:
+/// once the log was opened with the other path alone.
+fn name_again(world: World, others: &'static str, what: &str) -> World {
+    match world.configure(&["/backup"]) {
+        Ok(()) => world,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}");
+            assert!(error.to_string().contains("Open the log once with that alone"), "{what}: {error}");
+            let world = world.named(others);
+            world.open_stepped().and_then(Log::close).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let world = world.named("audit");
+            world.configure(&["/backup"]).unwrap_or_else(|error| panic!("{what}: {error}"));
+            world
+        }
+    }
+}
+
 /// The log is opened without the path, and written to, and that is cut short at any operation: nothing that was acknowledged since is lost where the path is
 /// found, and nothing that lies there where nothing was written without it.
 #[test]
@@ -268,8 +285,7 @@ fn what_was_acknowledged_without_a_path_outlasts_that_it_is_found() {
                         kept.extend(10..14);
                     }
                     after.put_back(path, &found);
-                    let after = after.named("audit");
-                    after.configure(&["/backup"]).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let after = name_again(after.named("audit"), others, &what);
                     let log = after.open_stepped().unwrap_or_else(|error| panic!("{what}: {error}"));
                     after.append_stepped(&log, 200..201);
                     log.close().unwrap();
@@ -310,8 +326,7 @@ fn what_the_log_went_on_with_unsigned_is_not_given_up_for_a_path_that_is_found()
             drop(log);
 
             world.put_back(path, &found);
-            let world = world.named("audit");
-            world.configure(&["/backup"]).unwrap();
+            let world = name_again(world.named("audit"), others, &what);
             let log = world.open_stepped().unwrap_or_else(|error| panic!("{what}: {error}"));
             world.append_stepped(&log, 200..201);
             log.close().unwrap();
@@ -319,6 +334,60 @@ fn what_the_log_went_on_with_unsigned_is_not_given_up_for_a_path_that_is_found()
             world.check_contains(kept.chain(100..103).chain(200..201));
         }
     }
+}
+
+/// Two paths are found, of which the log went on on the second one when the first one was lost, until that was lost as well, with nothing signed on either:
+/// nothing tells which was later. Whoever knows names that one first.
+#[test]
+fn of_two_paths_that_are_found_the_one_that_was_written_to_last_is_named_first() {
+    let made = World::with_erasure(&["/backup", "/other"], false);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..4);
+    made.machine.fail_below("audit", Fault::NoSpace);
+    made.append_stepped(&log, 4..8);
+    made.machine.heal();
+    made.machine.fail_below("backup", Fault::WriteFails);
+    (20..22).for_each(|number| made.commit_stepped(&log, number).unwrap());
+    let made = made.killed();
+    let earlier = made.files_below("other");
+    made.destroy("other");
+    made.configure(&["/backup"]).unwrap();
+    made.machine.fail_below("backup", Fault::WriteFails);
+    let log = made.open_stepped().unwrap();
+    (100..103).for_each(|number| made.commit_stepped(&log, number).unwrap());
+    let made = made.killed();
+    let later = made.files_below("audit");
+    made.destroy("audit");
+    let made = made.named("backup");
+    made.configure(&[]).unwrap();
+
+    let refused = |world: &World, paths: &[&str]| {
+        let before = world.files_below("audit");
+        let error = world.configure(paths).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("have different frames of the number"), "{error}");
+        let after = world.files_below("audit");
+        assert_eq!(segments(&after), segments(&before));
+    };
+    // The earlier one first, and the later one then.
+    let wrong = made.killed();
+    wrong.put_back("other", &earlier);
+    wrong.configure(&["/other"]).unwrap();
+    wrong.put_back("audit", &later);
+    refused(&wrong.named("audit"), &["/backup", "/other"]);
+    // Both at once.
+    made.put_back("audit", &later);
+    made.put_back("other", &earlier);
+    let made = made.named("audit");
+    refused(&made, &["/backup", "/other"]);
+    made.configure(&["/backup"]).unwrap();
+    refused(&made, &["/backup", "/other"]);
+    made.open_stepped().and_then(Log::close).unwrap();
+    made.configure(&["/backup", "/other"]).unwrap();
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 200..201);
+    log.close().unwrap();
+    made.check_contains((0..8).chain(100..103).chain(200..201));
 }
 
 /// The path that is found has the last frame of those that the log has adopted elsewhere, and no other: a segment is counted up to where the next one

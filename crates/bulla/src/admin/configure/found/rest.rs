@@ -61,6 +61,11 @@ impl Rest {
         Ok(Some(Rest { manifest, missing, above, explained }))
     }
 
+    /// Where it lies, for messages.
+    pub(super) fn name(&self) -> String {
+        self.manifest.snapshot.store.describe("")
+    }
+
     /// Which log it is.
     pub(super) fn log(&self) -> LogId {
         self.manifest.snapshot.config.id
