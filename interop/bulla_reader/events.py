@@ -19,7 +19,7 @@ SHAPES = {
         "segment": "segment", "next_frame": "number", "offset": "number", "length": "number", "sha256": "digest",
         "adopted": "number",
     },
-    "abandoned": {"segment": "segment", "next_frame": "number", "offset": "number", "reason": "text"},
+    "abandoned": {"segment": "given-up", "next_frame": "number", "offset": "number", "reason": "text"},
     "path-replaced": {"from": "path", "to": "path", "reason": "text"},
     "dropped": {
         "entries": "number", "exact": "flag", "producers": "number", "set_aside": "number", "from": "number", "to": "number",
@@ -116,7 +116,7 @@ def fits(value: Any, wanted: str) -> bool:
         return is_number(value)
     if wanted == "flag":
         return isinstance(value, bool)
-    if wanted in ("text", "segment", "digest", "path", "format"):
+    if wanted in ("text", "segment", "given-up", "digest", "path", "format"):
         return isinstance(value, str) and is_text(value) and is_word(value, wanted)
     if not isinstance(value, list):
         return False
@@ -131,8 +131,11 @@ def fits(value: Any, wanted: str) -> bool:
 
 
 def is_word(value: str, wanted: str) -> bool:
-    if wanted == "segment":
-        return segments.named(value) is not None
+    if wanted in ("segment", "given-up"):
+        aside = re.fullmatch(r"set-aside/(.*)\.at-(0|[1-9][0-9]{0,19})(\.[1-9][0-9]{0,19})?", value)
+        numbers = [int(number.lstrip(".")) for number in aside.groups()[1:] if number] if aside else []
+        is_aside = wanted == "given-up" and aside and all(number < 1 << 64 for number in numbers)
+        return segments.named(aside[1] if is_aside else value) is not None
     words = {"digest": "[0-9a-f]{64}", "path": "[0-9a-f]{32}", "format": "[a-z0-9-]{1,32}"}
     return wanted == "text" or re.fullmatch(words[wanted], value) is not None
 

@@ -35,10 +35,14 @@ KINDS = [
 ]
 RECOVERED, ABANDONED, REPLACED, DROPPED, CONFIGURED, REKEYED, ERASED, HELD, RELEASED, EXPORTED, TRUNCATED, HEARTBEAT = KINDS
 
+# Where a segment lies that an opening has set aside.
+ASIDE = "set-aside/00000000000000000017"
+
 # What a member may be, besides what is above.
 ALLOWED = [
     (RECOVERED, dict(segment="00000000000000000007-12.seg", next_frame=2**64 - 1, length=0)),
     (ABANDONED, dict(reason="")),
+    *((ABANDONED, dict(segment=ASIDE + end)) for end in (".seg.at-9", "-2.seg.at-18446744073709551615", ".seg.at-0.1")),
     (REPLACED, dict(reason="")),
     (DROPPED, {"entries": 0, "exact": False, "producers": 0, "set_aside": 0, "from": 0, "to": 0}),
     (DROPPED, dict(entries=3, reason="")),
@@ -60,6 +64,10 @@ WRONG = [
     (RECOVERED, dict(offset=2**64)),
     (RECOVERED, dict(offset=1.0)),
     (ABANDONED, dict(segment="../settings.toml")),
+    (RECOVERED, dict(segment=ASIDE + ".seg.at-9")),
+    *((ABANDONED, dict(segment=ASIDE + end)) for end in (".seg", ".at-9", ".seg.at-", ".seg.at-09", ".seg.at-+9", ".seg.at-18446744073709551616")),
+    *((ABANDONED, dict(segment=ASIDE + ".seg.at-9" + end)) for end in (".", ".0", ".01", ".1.1", ".18446744073709551616", "\n")),
+    *((ABANDONED, dict(segment=name)) for name in ("set-aside/17.seg.at-9", "set-aside/" + ASIDE + ".seg.at-9", ASIDE[10:] + ".seg.at-9")),
     (ABANDONED, dict(reason=None)),
     (DROPPED, dict(entries=0, set_aside=0)),
     (DROPPED, dict(entries=2)),

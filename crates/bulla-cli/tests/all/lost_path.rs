@@ -1,6 +1,7 @@
 //! The command on a log that has lost a disk with frames on it: people go on to be held and erased in it, and what is not known is said.
 
 mod forgotten;
+mod named_again;
 mod passed_over;
 mod uncounted;
 mod untold;

@@ -103,6 +103,40 @@ fn an_older_vault_is_told_of_where_there_is_nothing_else_to_take_up() {
     assert!(told.out.contains(&looked.out) && told.out.contains("taken up"), "{told:?}");
 }
 
+/// A copy of the part that was given up is put back: it has nothing of what came in its place, and nothing tells how much that is.
+#[test]
+fn what_may_be_lost_beyond_what_is_counted_is_said() {
+    let place = Place::new();
+    let put = |name: &str| {
+        std::fs::remove_dir_all(place.audit()).unwrap();
+        copy(&place.path(name), &place.audit());
+    };
+    let seal_key = place.keys("seal.key").into_os_string().into_string().unwrap();
+    let give_up = |more: &[&str]| {
+        place
+            .run("restore", &[&["--older-log", "--seal-key", &seal_key][..], more].concat())
+            .exits(exit::DONE)
+    };
+    place.append(&[], &lines(0..2)).exits(exit::DONE);
+    copy(&place.audit(), &place.path("shorter"));
+    place.append(&[], &lines(2..4)).exits(exit::DONE);
+    copy(&place.audit(), &place.path("longer"));
+    place.append(&[], &lines(4..6)).exits(exit::DONE);
+    put("shorter");
+    let told = give_up(&["--json"]).json();
+    assert_eq!(told["may_lose_more"], false, "{told}");
+    for number in 6..12 {
+        place.append(&[], &lines(number..number + 1)).exits(exit::DONE);
+    }
+    put("longer");
+    let (told, said) = (give_up(&["--dry-run", "--json"]).json(), give_up(&["--dry-run"]).out);
+    assert_eq!(told["may_lose_more"], true, "{told}");
+    let at_least = format!("the keys knew of at least {} frames more", told["lost_frames"]);
+    assert!(said.contains(&at_least) && said.contains("nothing of what came in its place"), "{said}");
+    give_up(&[]);
+    place.run("verify", &[]).exits(exit::DONE);
+}
+
 /// The newest copy of a log of which a part was given up is found after all, and put in the place of what was gone on with.
 #[test]
 fn no_command_answers_from_the_history_that_was_given_up() {

@@ -21,7 +21,7 @@
 
 mod adopt;
 pub(crate) mod earlier;
-mod lost;
+pub(crate) mod lost;
 mod survey;
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
@@ -43,6 +43,7 @@ use bulla_store::{Error, ErrorKind, Paths, Result, Store};
 use lost::furthest_signed;
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 use survey::Survey;
 pub(crate) use survey::survey;
 
@@ -90,8 +91,6 @@ pub(crate) struct Found {
     tiles: TileBuilder,
     bundle: Vec<u8>,
     survey: Survey,
-    /// What is to be told of segments on other paths than the one in use that are set aside.
-    set_aside: Vec<Event>,
     /// The frames that the vault had followed.
     pub(crate) followed: u64,
     /// The attempt to give a part up of which the seal state does not know that it is done, and the parts of which it knows.
@@ -125,7 +124,7 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
     };
     let SealState { followed, attempt, given_up, .. } = state;
     let attempt = (attempt, given_up);
-    Ok(Found { checkpoint, tiles, bundle, survey, set_aside: Vec::new(), followed, attempt, report })
+    Ok(Found { checkpoint, tiles, bundle, survey, followed, attempt, report })
 }
 
 impl Found {
@@ -160,12 +159,13 @@ impl Found {
     /// # Errors
     /// `Unavailable` where the path that has it does not give it another name.
     pub(crate) fn set_aside_elsewhere(&mut self, log: &dyn Store) -> Result<()> {
-        let Some(paths) = log.paths() else { return Ok(()) };
-        for name in std::mem::take(&mut self.survey.unreachable) {
-            let elsewhere = paths.holding(&name.path()).filter(|_| !paths.is_in_use(&name.path()));
-            match elsewhere {
-                Some(path) => self.set_aside.push(adopt::set_aside((log, &*path), name, self.survey.next)?),
-                None => self.survey.unreachable.push(name),
+        let Some(paths) = log.paths().filter(|_| !self.survey.unreachable.is_empty()) else { return Ok(()) };
+        let in_use = paths.current().1;
+        for path in paths.present().iter().filter(|path| !Arc::ptr_eq(path, &in_use)) {
+            for name in segment::list(&**path)?.0 {
+                if self.survey.unreachable.contains(&name) {
+                    adopt::set_aside(&**path, name, self.survey.next)?;
+                }
             }
         }
         Ok(())
@@ -176,7 +176,7 @@ impl Found {
     /// # Errors
     /// `Unavailable` where a file cannot be read or written.
     pub(crate) fn adopt(self, log: &dyn Store, segment_size: u64) -> Result<Recovered> {
-        let Found { checkpoint, tiles, bundle, survey, set_aside, report, .. } = self;
+        let Found { checkpoint, tiles, bundle, survey, report, .. } = self;
         match log.paths().is_some_and(Paths::has_lost_one) {
             // Frames that it had are not gone on with, and what was written of a tree with them is of another one.
             true => tree_files::cut_back(log, &tiles, &bundle)?,
@@ -199,15 +199,16 @@ impl Found {
             given_up: _,
         } = survey;
         let mut events = adopt::rewrite(log, &scanned, next, &explained)?;
-        let adopts_all = set_aside.is_empty() && unreachable.is_empty();
-        events.extend(set_aside);
         for name in unreachable {
-            events.push(adopt::set_aside((log, log), name, next)?);
+            // Other paths have none any more.
+            if log.open(&name.path()).is_ok() {
+                adopt::set_aside(log, name, next)?;
+            }
         }
+        events.extend(adopt::tell_of_aside(log, next)?);
         let start = match scanned.last() {
             Some(last)
                 if (report.frames, report.torn_bytes) == (0, 0)
-                    && adopts_all
                     && last.kept < segment_size
                     && last.kept == last.cursor.length =>
             {

@@ -30,6 +30,7 @@ use crate::scan::located::event_in;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
 use crate::scan::stored_tree;
+use crate::write::aside::{self, Aside};
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::tile::{self, TilePath};
@@ -83,8 +84,7 @@ pub(super) fn set_aside_what_is_superseded(
         also.remove(0);
     }
     let Some(first) = others.first().filter(|_| !found.is_empty()) else { return Ok(()) };
-    let lost = remembered.iter().any(|known| known.fate == Fate::Lost);
-    let load = || Rest::load(join_paths((*first).clone(), None, &also, environment)?, config, (keys, lost));
+    let load = || Rest::load(join_paths((*first).clone(), None, &also, environment)?, config, keys);
     let Some(mut rest) = load()? else { return Ok(()) };
     if undo_opening(&others, &found, &rest)? {
         let Some(again) = load()? else { return Ok(()) };
@@ -156,8 +156,7 @@ impl FoundPath {
     }
 
     /// Whether an event there tells, or may tell, where a segment ends.
-    fn explains(&self, segment: SegmentName) -> Result<bool> {
-        let segment = segment.to_string();
+    fn explains(&self, segment: &str) -> Result<bool> {
         for name in self.last.iter().chain(&self.behind) {
             let mut cursor = Cursor::open(&*self.path, *name)?;
             while let Some(Ok(head)) = cursor.peek()? {
@@ -228,7 +227,7 @@ impl FoundPath {
     /// Looks what the log has gone on without.
     fn plan(&self, rest: &Rest) -> Result<Plan> {
         let end = match self.last {
-            Some(name) if !rest.explains(name)? => self.superseded_end(name, rest)?,
+            Some(name) if !rest.explains(&name.to_string())? => self.superseded_end(name, rest)?,
             _ => None,
         };
         let (mut aside, mut comes_to_nothing) = (Vec::new(), end.is_some());
@@ -264,7 +263,7 @@ impl FoundPath {
         };
         remove_of_another_tree(path, self.covered, &rest.manifest)?;
         for name in aside.into_iter().rev() {
-            let aside = move_aside(path, name).map_err(failed(name))?;
+            let aside = aside::set(path, name).map_err(failed(name))?;
             tell(&path.describe(&name.path()), &aside);
         }
         if let Some((name, offset)) = self.last.zip(end) {
@@ -289,7 +288,7 @@ impl FoundPath {
                 Some(Ok(_)) if frame >= rest.manifest.size() => return Err(self.twin(&rest.name(), frame)),
                 Some(_) => {
                     let is_other = (self.covered..rest.manifest.size()).contains(&frame);
-                    return Ok((is_other && !rest.missing.contains(frame)).then_some(cursor.offset));
+                    return Ok((is_other && !rest.needs(frame, &cursor)?).then_some(cursor.offset));
                 }
                 None => return Ok(None),
             }
@@ -329,7 +328,7 @@ impl FoundPath {
                     return Ok(superseded(is_behind_one && frame == name.first));
                 }
                 // It has another one, was cut short, is damaged, or has nothing.
-                _ => return Ok(superseded(!rest.missing.contains(frame))),
+                _ => return Ok(superseded(!rest.needs(frame, &cursor)?)),
             }
         }
     }
@@ -366,75 +365,58 @@ fn is_full(path: &str) -> bool {
     width == tile::FULL_WIDTH
 }
 
-/// Undoes on the other paths what an opening of the log has begun that was cut short before it wrote a frame: segments get their names back that it gave
-/// other ones, since nothing led to them without a path which is found now; and the last one, where its first frame is torn, is set aside where a path that
-/// is found has that frame. What an event explains, on whichever path, stays. Says whether there was any.
+/// Undoes on the other paths what an opening of the log has begun that was cut short before it wrote a frame: segments that it set aside, since nothing led
+/// to them without a path which is found now, are put back; and the last one, where its first frame is torn, is set aside where a path that
+/// is found has that frame. What an event tells of, on whichever path, stays. Says whether there was any.
 fn undo_opening(others: &[&Arc<dyn Store>], found: &[FoundPath], rest: &Rest) -> Result<bool> {
     let mut has_undone = false;
+    let is_told = |name: &str| Ok(rest.explains(name)? || any(found, |found| found.explains(name))?);
     let last = segment::list(&*rest.manifest.snapshot.store)?.0.last().copied();
     for path in others.iter().map(|path| &***path) {
-        for name in segment::list(path)?.0.into_iter().filter(|name| name.first >= rest.size()) {
-            let failed =
-                |error| Error::io(format!("giving {} another name", path.describe(&name.path())), error);
-            let all = || others.iter().copied().chain(found.iter().map(|found| &found.path));
-            let first = match begins_with(path, name, rest.log())? {
-                Begins::With(first) => Some(first),
-                Begins::WithEpoch(epoch) => Some(epoch + u64::from(is_in_another(all(), epoch)?)),
-                Begins::Torn => None,
-                Begins::Unknown => continue,
-            };
-            let is_begun = match first {
-                Some(first) => first > name.first,
-                None => last == Some(name) && any(found, |found| found.has(name))?,
-            };
-            if !is_begun || rest.explains(name)? || any(found, |found| found.explains(name))? {
-                continue;
+        let failed = |what: &str| {
+            let what = path.describe(what);
+            move |error| Error::io(format!("giving {what} another name"), error)
+        };
+        // One that is there by its name as well was set aside when the power went.
+        let there = segment::list(path)?.0;
+        let is_begun = |aside: &Aside| aside.next >= rest.size() && !there.contains(&aside.segment);
+        for aside in aside::by_openings(path)?.into_iter().filter(is_begun) {
+            if !is_told(&aside.path)? {
+                let _lock = lock(path)?;
+                let all = others.iter().copied().chain(found.iter().map(|found| &found.path));
+                let renamed = path.rename(&aside.path, &free_of_all(all, aside.segment)?.path());
+                renamed
+                    .and_then(|()| path.sync_directory(segment::DIRECTORY))
+                    .map_err(failed(&aside.path))?;
+                has_undone = true;
             }
+        }
+        if let Some(name) = last.filter(|name| name.first >= rest.size())
+            && there.contains(&name)
+            && begins_torn(path, name, rest.log())?
+            && any(found, |found| found.has(name))?
+            && !is_told(&name.to_string())?
+        {
             let _lock = lock(path)?;
-            match first {
-                Some(first) => {
-                    let renamed = path.rename(&name.path(), &free_of_all(all(), first)?.path());
-                    renamed.and_then(|()| path.sync_directory(segment::DIRECTORY)).map_err(failed)?;
-                }
-                None => move_aside(path, name).map(drop).map_err(failed)?,
-            }
+            aside::set(path, name).map(drop).map_err(failed(&name.path()))?;
             has_undone = true;
         }
     }
     Ok(has_undone)
 }
 
-/// How a segment begins, whatever its name says.
-enum Begins {
-    /// With this frame, behind a copy of its epoch's or not.
-    With(u64),
-    /// With this frame of an epoch, or with a copy of it in front of the next frame.
-    WithEpoch(u64),
-    /// With what a crash may have left of a write.
-    Torn,
-    /// With what tells neither.
-    Unknown,
-}
-
-/// See [`Begins`].
-fn begins_with(path: &dyn Store, name: SegmentName, log: LogId) -> Result<Begins> {
+/// Whether a segment begins with what a crash may have left of a write, behind a copy of its epoch's frame or not.
+fn begins_torn(path: &dyn Store, name: SegmentName, log: LogId) -> Result<bool> {
     let mut cursor = Cursor::open(path, name)?;
-    let Some(Ok(head)) = cursor.peek()? else {
-        return Ok(if is_torn(&cursor, log)? { Begins::Torn } else { Begins::Unknown });
-    };
-    let first = head.commitment.frame;
-    if head.commitment.kind != FrameKind::Epoch {
-        return Ok(Begins::With(first));
+    if let Some(Ok(head)) = cursor.peek()?
+        && cursor.is_copy(&head)
+    {
+        cursor.pass(&head);
     }
-    let is_copy = cursor.is_copy(&head);
-    cursor.pass(&head);
-    Ok(match cursor.peek()? {
-        Some(Ok(next)) if next.commitment.frame != first + 1 => Begins::With(next.commitment.frame),
-        Some(Ok(_)) => Begins::WithEpoch(first),
-        None => Begins::With(first),
-        Some(Err(_)) if is_copy && is_torn(&cursor, log)? => Begins::Torn,
-        Some(Err(_)) => Begins::Unknown,
-    })
+    match cursor.peek()? {
+        Some(Err(_)) => is_torn(&cursor, log),
+        Some(Ok(_)) | None => Ok(false),
+    }
 }
 
 /// Whether something holds of one of the paths that are found.
@@ -442,32 +424,19 @@ fn any(found: &[FoundPath], of: impl Fn(&FoundPath) -> Result<bool>) -> Result<b
     found.iter().try_fold(false, |holds, found| Ok(holds || of(found)?))
 }
 
-/// Whether an epoch's frame lies in a segment behind another frame, or alone: a segment that begins with it and goes on begins with a copy then.
-fn is_in_another<'a>(paths: impl Iterator<Item = &'a Arc<dyn Store>>, epoch: u64) -> Result<bool> {
+/// This name of a segment, or another of its first frame, of a generation after all that these paths have, where one of them has it.
+fn free_of_all<'a>(
+    paths: impl Iterator<Item = &'a Arc<dyn Store>>,
+    segment: SegmentName,
+) -> Result<SegmentName> {
+    let (mut is_free, mut after) = (true, 0);
     for path in paths {
-        for name in segment::list(&**path)?.0 {
-            let (mut cursor, mut is_first) = (Cursor::open(&**path, name)?, true);
-            while let Some(Ok(head)) = cursor.peek()? {
-                let is_it = head.commitment.frame == epoch;
-                cursor.pass(&head);
-                if is_it && (!is_first || !matches!(cursor.peek()?, Some(Ok(_)))) {
-                    return Ok(true);
-                }
-                is_first = false;
-            }
+        for name in segment::list(&**path)?.0.into_iter().filter(|name| name.first == segment.first) {
+            is_free &= name != segment;
+            after = after.max(name.generation.saturating_add(1));
         }
     }
-    Ok(false)
-}
-
-/// A name of a segment that begins with this frame, of a generation after all that these paths have.
-fn free_of_all<'a>(paths: impl Iterator<Item = &'a Arc<dyn Store>>, first: u64) -> Result<SegmentName> {
-    let mut generation = 0;
-    for path in paths {
-        let names = segment::list(&**path)?.0.into_iter().filter(|name| name.first == first);
-        generation = names.map(|name| name.generation + 1).fold(generation, u32::max);
-    }
-    Ok(SegmentName { first, generation })
+    Ok(if is_free { segment } else { SegmentName { generation: after, ..segment } })
 }
 
 /// Whether what stands here in a segment may be what a crash left of the write of its first frame: it has no frame of a later write, each of which waits
@@ -491,18 +460,9 @@ fn lock(path: &dyn Store) -> Result<Box<dyn Lock>> {
     })
 }
 
-/// Moves a segment into the directory for those that count for nothing, under a name that is free there.
-fn move_aside(path: &dyn Store, name: SegmentName) -> io::Result<String> {
-    let aside = free_name(path, &name.to_string())?;
-    path.rename(&name.path(), &aside)?;
-    path.sync_directory(files::SET_ASIDE)?;
-    path.sync_directory(segment::DIRECTORY)?;
-    Ok(aside)
-}
-
-/// Moves what a segment has from `offset` on into that directory. It has that name there once it is whole.
+/// Moves what a segment has from `offset` on into `set-aside/`. It has that name there once it is whole.
 fn cut_off(path: &dyn Store, name: SegmentName, offset: u64) -> io::Result<String> {
-    let aside = free_name(path, &format!("{name}.from-{offset}"))?;
+    let aside = aside::free_name(path, &format!("{name}.from-{offset}"))?;
     let part = format!("{aside}.tmp");
     match path.remove(&part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -525,20 +485,4 @@ fn cut_off(path: &dyn Store, name: SegmentName, offset: u64) -> io::Result<Strin
     segment.set_length(offset)?;
     segment.sync()?;
     Ok(aside)
-}
-
-/// A name in that directory, which is made where it is not there: this one, or with a number behind it where that is taken.
-fn free_name(path: &dyn Store, name: &str) -> io::Result<String> {
-    path.create_directory(files::SET_ASIDE)?;
-    path.sync_directory("")?;
-    let mut aside = format!("{}/{name}", files::SET_ASIDE);
-    let mut number = 1;
-    loop {
-        match path.open(&aside) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(aside),
-            Err(error) => return Err(error),
-            Ok(_) => aside = format!("{}/{name}.{number}", files::SET_ASIDE),
-        }
-        number += 1;
-    }
 }

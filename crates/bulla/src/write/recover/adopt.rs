@@ -10,6 +10,7 @@ use crate::format::event::Event;
 use crate::format::frame::{self, Head};
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
+use crate::write::aside::{self, Aside};
 use crate::write::commit::free_name;
 use bulla_store::{Error, Paths, Result, Store, StoreFile};
 use std::io::{self, IoSlice};
@@ -76,21 +77,22 @@ pub(super) fn rewrite(
     Ok(events)
 }
 
-/// Gives a segment that nothing leads to any more a name of the next frame, of a generation before that of the segment which will have it, so
-/// that it stands in nobody's way, and has an event tell that nothing in it counts. Nothing in it was acknowledged: see
-/// [`Engine`](crate::write::engine::Engine). It stays on the path on which it lies, `path`.
-pub(super) fn set_aside(
-    (log, path): (&dyn Store, &dyn Store),
-    name: SegmentName,
-    next: u64,
-) -> Result<Event> {
+/// Sets a segment that nothing leads to any more aside on the path on which it lies, in front of frame `next`. Nothing in it was acknowledged: see
+/// [`Engine`](crate::write::engine::Engine).
+pub(super) fn set_aside(path: &dyn Store, name: SegmentName, next: u64) -> Result<()> {
     let failed = |error| Error::io(format!("setting {} aside", path.describe(&name.path())), error);
-    let aside = free_name(log, next).map_err(failed)?;
-    path.rename(&name.path(), &aside.path()).map_err(failed)?;
-    path.sync_directory(segment::DIRECTORY).map_err(failed)?;
-    let reason =
-        format!("recovering: it was {name}, and frames before that were lost with a path of the log");
-    Ok(Event::Abandoned { segment: aside.to_string(), next_frame: next, offset: 0, reason })
+    aside::set_at_opening(path, name, next).map(drop).map_err(failed)
+}
+
+/// What tells of the segments that were set aside in front of frame `next`, by this opening or by one that was cut short.
+pub(super) fn tell_of_aside(log: &dyn Store, next: u64) -> Result<Vec<Event>> {
+    let aside = aside::by_openings(log)?.into_iter().filter(|aside| aside.next == next);
+    let tell = |Aside { path, segment, .. }| {
+        let reason =
+            format!("recovering: it was {segment}, and frames before that were lost with a path of the log");
+        Event::Abandoned { segment: path, next_frame: next, offset: 0, reason }
+    };
+    Ok(aside.map(tell).collect())
 }
 
 /// How many frames above the checkpoint a segment holds that are in the log, and where the last of them ends. Some may be read from

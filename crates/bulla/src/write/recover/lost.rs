@@ -16,8 +16,20 @@ pub(super) fn furthest_signed(
     checkpoint: Checkpoint,
     state: &SealState,
 ) -> Result<Checkpoint> {
+    if are_lost(log) { furthest_tree(log, checkpoint, state) } else { Ok(checkpoint) }
+}
+
+/// The same of a log of which a path is lost, or may be.
+///
+/// # Errors
+/// As [`furthest_signed`].
+pub(crate) fn furthest_tree(
+    log: &dyn Store,
+    checkpoint: Checkpoint,
+    state: &SealState,
+) -> Result<Checkpoint> {
     let size = state.chain.next_frame();
-    if size <= checkpoint.size || !are_lost(log) {
+    if size <= checkpoint.size {
         return Ok(checkpoint);
     }
     let later = Checkpoint { size, root: state.root, ..checkpoint.clone() };

@@ -238,6 +238,7 @@ impl Scan<'_> {
     /// was `scanned` before it is no place to go on at.
     fn pass_lost(&mut self, scanned: &mut Vec<Scanned>) -> Result<()> {
         if self.lost && self.next < self.anchored() {
+            self.refuse_later_groups(scanned.last())?;
             scanned.clear();
             (self.next, self.next_entry) = (self.anchored(), self.entries_before(self.anchored())?);
         }
@@ -392,10 +393,6 @@ impl Scan<'_> {
     /// Damage followed by anything of a later group cannot have been left by a crash.
     fn refuse_later_groups(&self, last: Option<&Scanned>) -> Result<()> {
         let Some(last) = last else { return Ok(()) };
-        if self.lost && last.kept == 0 && last.above.is_empty() {
-            // It was set aside by a recovery that was cut short, since frames before its own are lost.
-            return Ok(());
-        }
         let last = &last.cursor;
         let later = |head: &Head| head.commitment.log_id == self.config.id && head.group > self.next;
         match last.find(last.offset, later)? {

@@ -2,8 +2,9 @@
 //! since, is gone on from.
 
 use super::world::World;
-use crate::helpers::one_in;
-use bulla::{Entry, ErrorKind, Finding, FindingKind, Log, Severity, Step, Verify};
+use crate::helpers::{in_full, one_in};
+use bulla::event::Event;
+use bulla::{Entry, ErrorKind, Finding, FindingKind, Log, LoggedEvent, Reader, Severity, Step, Verify};
 use bulla_testkit::fault::Fault;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,11 +90,27 @@ fn goes_on(world: &World, log: Log, what: &str) -> (BTreeSet<u64>, usize) {
     assert_eq!(others.count(), 0, "{what}: {:#?}", report.findings);
     let left = world.salvaged();
     assert!((100..108).all(|number| left.contains(&number)), "{what}: {left:?}");
-    let is_unreachable = |finding: &&Finding| {
-        finding.kind == FindingKind::Abandoned
-            && finding.detail.contains("frames before that were lost with a path")
+    let files = ["audit", "backup", "other"].into_iter().flat_map(|path| world.files_below(path).into_keys());
+    let aside = files.filter(|name| name.starts_with("set-aside/")).collect::<BTreeSet<_>>();
+    let is_said = report
+        .findings
+        .iter()
+        .any(|finding| finding.kind == FindingKind::UnknownFile && finding.detail.starts_with("set-aside "));
+    assert_eq!(is_said, !aside.is_empty(), "{what}: {:#?}", report.findings);
+    // Each is told of by the log itself, where its events can be read: somebody has said that what is missing is lost.
+    let mut told = BTreeSet::new();
+    let tell = |logged: LoggedEvent| {
+        if let Ok(Event::Abandoned { segment, .. }) = logged.event
+            && segment.starts_with("set-aside/")
+        {
+            told.insert(segment);
+        }
+        Ok(())
     };
-    (left, report.findings.iter().filter(is_unreachable).count())
+    if Reader::open_store(world.log()).and_then(|reader| reader.events(tell)).is_ok() {
+        assert_eq!(told, aside, "{what}");
+    }
+    (left, aside.len())
 }
 
 /// Sweeps such crashes of a log with erasure, which has a vault that follows it, or without.
@@ -209,6 +226,48 @@ fn nothing_on_another_path_is_acknowledged_before_a_checkpoint_covers_the_epoch_
     }
 }
 
+/// A log that has lost a path goes on without segments that nothing leads to. One that it wrote since, and that is damaged where it begins, is none of them.
+#[test]
+fn damage_where_a_segment_begins_that_was_written_since_a_path_was_lost_is_refused() {
+    for erasure in [false, true] {
+        let world = World::with_erasure(&["/backup"], erasure);
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 0..4);
+        world.commit_stepped(&log, 4).unwrap();
+        world.machine.fail_below("audit", Fault::WriteFails);
+        world.commit_stepped(&log, 10).unwrap();
+        let world = world.killed().named("backup");
+        world.destroy("audit");
+        world.configure(&[]).unwrap();
+        let log = world.open_stepped().unwrap();
+        (100..104).for_each(|number| world.commit_stepped(&log, number).unwrap());
+        let world = world.killed();
+        let there = world.files_below("backup");
+        let (name, whole) = there.iter().rfind(|(name, _)| name.starts_with("segments/")).unwrap();
+        let path = format!("backup/{name}");
+        let mut refused = 0;
+        let tried = (0..whole.len()).step_by(if in_full() { 1 } else { 7 });
+        for byte in tried.clone() {
+            let world = world.killed();
+            let mut damaged = whole.clone();
+            damaged[byte] ^= 0x20;
+            world.machine.overwrite(&path, &damaged);
+            match world.try_open() {
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Tampered, "{byte}: {error}");
+                    refused += 1;
+                }
+                // In the last write, which may have been torn, or where verification looks: all others are adopted.
+                Ok(log) => assert!(log.recovery().entries >= 3, "{byte}: {:?}", log.recovery()),
+            }
+        }
+        assert!(refused * 2 > tried.len(), "{refused} of {}", tried.len());
+        let log = world.try_open().unwrap();
+        let (left, _) = goes_on(&world, log, "whole");
+        assert!((100..104).all(|number| left.contains(&number)), "{left:?}");
+    }
+}
+
 /// Else the tiles of a tree that came to nothing would lie among those of the one that the log goes on with.
 #[test]
 fn what_was_written_of_a_tree_that_nobody_signed_is_removed() {
@@ -230,7 +289,7 @@ fn what_was_written_of_a_tree_that_nobody_signed_is_removed() {
     let others = report.findings.iter().filter(|finding| {
         !matches!(
             finding.kind,
-            FindingKind::FramesMissing | FindingKind::Abandoned | FindingKind::PathMissing
+            FindingKind::FramesMissing | FindingKind::UnknownFile | FindingKind::PathMissing
         )
     });
     assert_eq!(others.count(), 0, "{:#?}", report.findings);

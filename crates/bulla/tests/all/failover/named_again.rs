@@ -4,7 +4,7 @@ use super::world::World;
 use crate::helpers::in_full;
 use bulla::{Effect, ErrorKind, Log, Step};
 use bulla_testkit::fault::Fault;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the key directory remembers of a path.
 fn fate(world: &World, id: &str) -> Option<String> {
@@ -249,7 +249,7 @@ fn what_was_acknowledged_without_a_path_outlasts_that_it_is_found() {
         (true, 3, Fault::SyncFails),
     ]
     .map(|(erasure, unsigned, fault)| (just_switched(erasure, unsigned, fault), (erasure, unsigned, fault)));
-    let mut acknowledged = 0;
+    let (mut acknowledged, mut nothing_written) = (0, 0);
     for (made, how) in &just_switched {
         for (path, others) in [("backup", "audit"), ("audit", "backup")] {
             let base = made.killed();
@@ -275,14 +275,18 @@ fn what_was_acknowledged_without_a_path_outlasts_that_it_is_found() {
                         Some(seed) => world.after_power_cut(seed),
                     };
                     drop(opened);
-                    let segments_of = |world: &World| {
-                        segments(&world.files_below(others))
-                            .into_iter()
-                            .map(|(name, content)| (name.clone(), content.clone()))
-                            .collect::<Vec<_>>()
+                    // Under whichever names: an opening that was cut short may have set some aside.
+                    let written = |world: &World| {
+                        let files = world.files_below(others).into_iter();
+                        let files = files.filter(|(name, content)| {
+                            let is_segment = name.starts_with("segments/") || name.starts_with("set-aside/");
+                            is_segment && !name.ends_with(".tmp") && !content.is_empty()
+                        });
+                        files.map(|(_, content)| content).collect::<BTreeSet<_>>()
                     };
-                    if segments_of(&after) == segments_of(&base) {
+                    if written(&after) == written(&base) {
                         kept.extend(10..14);
+                        nothing_written += 1;
                     }
                     after.put_back(path, &found);
                     let after = name_again(after.named("audit"), others, &what);
@@ -301,7 +305,7 @@ fn what_was_acknowledged_without_a_path_outlasts_that_it_is_found() {
             }
         }
     }
-    assert!(acknowledged > 50, "{acknowledged}");
+    assert!(acknowledged > 50 && nothing_written > 50, "{acknowledged}, {nothing_written}");
 }
 
 /// The log has gone on without the path, and what it has acknowledged since nobody has signed.
@@ -326,6 +330,21 @@ fn what_the_log_went_on_with_unsigned_is_not_given_up_for_a_path_that_is_found()
             drop(log);
 
             world.put_back(path, &found);
+            // Nothing tells what it has acknowledged where that is damaged.
+            let damaged = world.killed();
+            let files = damaged.files_below(others);
+            let (name, content) = segments(&files).pop().unwrap();
+            let content = [&[!content[0]], &content[1..]].concat();
+            damaged.machine.overwrite(&format!("{others}/{name}"), &content);
+            match damaged.named("audit").configure(&["/backup"]) {
+                // What is found has no more than what is signed.
+                Ok(()) => assert_eq!((path, unsigned), ("audit", 0), "{what}"),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Tampered, "{what}: {error}");
+                    assert!(error.to_string().contains("Mend that first"), "{what}: {error}");
+                }
+            }
+
             let world = name_again(world.named("audit"), others, &what);
             let log = world.open_stepped().unwrap_or_else(|error| panic!("{what}: {error}"));
             world.append_stepped(&log, 200..201);
@@ -333,6 +352,42 @@ fn what_the_log_went_on_with_unsigned_is_not_given_up_for_a_path_that_is_found()
             let kept = if path == "backup" { 0..4 + unsigned } else { 0..4 };
             world.check_contains(kept.chain(100..103).chain(200..201));
         }
+    }
+}
+
+/// The tree was written where the log went on, and the seal state speaks of it, and the writer died before it published the checkpoint: opening goes on from
+/// that tree.
+#[test]
+fn what_the_log_went_on_with_behind_a_tree_that_nobody_published_is_not_given_up_for_a_path_that_is_found() {
+    for (unsigned, fault) in
+        (0..3).flat_map(|unsigned| [(unsigned, Fault::WriteFails), (unsigned, Fault::SyncFails)])
+    {
+        let what = format!("{unsigned}, {fault:?}");
+        let world = World::with_erasure(&["/backup"], false);
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 0..4);
+        (4..4 + unsigned).for_each(|number| world.commit_stepped(&log, number).unwrap());
+        world.machine.fail_below("audit", fault);
+        (10..14).for_each(|number| world.commit_stepped(&log, number).unwrap());
+        world.machine.fail_below("backup/checkpoint.tmp", Fault::WriteFails);
+        let _ = log.step(Step::Checkpoint);
+        let world = world.killed();
+        drop(log);
+        let found = world.files_below("audit");
+        world.destroy("audit");
+        let world = world.named("backup");
+        world.configure(&[]).unwrap();
+        let log = world.open_stepped().unwrap();
+        (100..103).for_each(|number| world.commit_stepped(&log, number).unwrap());
+        let world = world.killed();
+        drop(log);
+
+        world.put_back("audit", &found);
+        let world = name_again(world.named("audit"), "backup", &what);
+        let log = world.open_stepped().unwrap_or_else(|error| panic!("{what}: {error}"));
+        world.append_stepped(&log, 200..201);
+        log.close().unwrap();
+        world.check_contains((0..4 + unsigned).chain(10..14).chain(100..103).chain(200..201));
     }
 }
 
@@ -409,9 +464,23 @@ fn a_copy_of_what_was_adopted_elsewhere_on_a_path_that_is_found_is_no_hindrance(
         world.open_stepped().unwrap().close().unwrap();
         world.check_contains((0..4 + unsigned).chain([10]));
         world.put_back("backup", &found);
+        let damaged = world.killed();
         world.configure(&["/backup"]).unwrap();
         let report = world.verify();
         assert!(report.ok, "{unsigned}: {:#?}", report.findings);
+
+        // It stays where the other one is damaged: nothing else has that frame.
+        let (name, _) = *segments(&found).last().unwrap();
+        let of_others = world.files_below("audit");
+        let (holding, mut content) = of_others.into_iter().rfind(|(holding, _)| holding < name).unwrap();
+        if unsigned > 0 {
+            let body = content.len() - 100;
+            content[body] ^= 1;
+            damaged.machine.overwrite(&format!("audit/{holding}"), &content);
+            damaged.configure(&["/backup"]).unwrap();
+            assert_eq!(segments(&damaged.files_below("backup")), segments(&found), "{unsigned}");
+            assert_eq!(damaged.salvaged(), (0..4 + unsigned).chain([10]).collect(), "{unsigned}");
+        }
     }
 }
 
@@ -537,6 +606,49 @@ fn what_is_signed_or_may_be_taken_up_is_not_set_aside() {
     world.configure(&["/backup", "/other"]).unwrap();
     assert_eq!(segments(&world.files_below("backup")), segments(&found));
     world.check_contains(0..16);
+}
+
+/// A log whose `backup` is found, which alone has frames that are signed on the next path, behind ones that another path has as well. What lies on it.
+fn found_with_what_it_alone_has() -> (World, BTreeMap<String, Vec<u8>>) {
+    let world = World::with_erasure(&["/backup", "/other"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::SyncFails);
+    (4..8).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    world.machine.heal();
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.append_stepped(&log, 8..12);
+    log.close().unwrap();
+    world.machine.heal();
+    let found = world.files_below("backup");
+    world.destroy("backup");
+    world.configure(&["/other"]).unwrap();
+    let log = world.open();
+    world.append(&log, 12..16);
+    log.close().unwrap();
+    (world, found)
+}
+
+/// What other paths have of a segment is damaged there, so nothing tells what it is; what is behind lies nowhere else.
+#[test]
+fn a_damaged_frame_has_nothing_behind_it_set_aside_that_no_other_path_has() {
+    let (made, found) = found_with_what_it_alone_has();
+    let segments = segments(&found);
+    let (name, whole) = segments[0];
+    let mut damaged = 0;
+    for byte in (0..whole.len().min(1500)).step_by(7) {
+        let world = made.killed();
+        world.put_back("backup", &found);
+        let mut content = whole.clone();
+        content[byte] ^= 0x20;
+        world.machine.overwrite(&format!("backup/{name}"), &content);
+        world.configure(&["/backup", "/other"]).unwrap();
+        assert!(world.files_below("backup").get(name) == Some(&content), "{byte}");
+        damaged += usize::from(!world.verify().ok);
+        world.machine.overwrite(&format!("backup/{name}"), whole);
+        world.check_contains(0..16);
+    }
+    assert!(damaged > 50, "{damaged}");
 }
 
 /// What is noted of paths is noted before the setting is changed: a change that fails anywhere behind the note says so, and is finished by the same

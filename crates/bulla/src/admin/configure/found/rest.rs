@@ -1,15 +1,20 @@
-//! What a log is without the paths that are found: its tree on the others, and the frames behind that with which a writer would go on.
+//! What a log is without the paths that are found: its tree on the others, as far as the seal state speaks of it, and the frames behind that with which a
+//! writer would go on.
 
 use crate::format::config::LogConfig;
 use crate::format::event::Event;
-use crate::format::segment::{self, SegmentName};
+use crate::format::frame::Head;
+use crate::format::segment;
+use crate::scan::cursor::Cursor;
 use crate::scan::events::each_event_but;
 use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest};
 use crate::scan::snapshot::Snapshot;
-use crate::write::recover;
+use crate::write::aside;
+use crate::write::recover::{self, lost::furthest_tree};
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_store::{Error, ErrorKind, Result, Store};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// What the log is without the paths that are found.
@@ -24,16 +29,13 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// Reads what `log` has; nothing where it has no frames. `lost`: whether those that are missing there may be lost with a path.
+    /// Reads what `log` has; nothing where it has no frames. Those that are missing there are lost with a path, or may be once what is named is: what a
+    /// writer would go on with then.
     ///
     /// # Errors
-    /// `Tampered` where its tree is damaged; `NoKey` where the seal state is missing; `Unavailable` where a file cannot be read.
-    pub(super) fn load(
-        log: Arc<dyn Store>,
-        config: &LogConfig,
-        (keys, lost): (&dyn Store, bool),
-    ) -> Result<Option<Self>> {
-        if segment::list(&*log)?.0.is_empty() {
+    /// `Tampered` where its tree is damaged, or what lies behind that; `Refused` where its `[log]` is not what it was written with; `NoKey` where the seal state is missing; `Unavailable` where a file cannot be read.
+    pub(super) fn load(log: Arc<dyn Store>, config: &LogConfig, keys: &dyn Store) -> Result<Option<Self>> {
+        if segment::list(&*log)?.0.is_empty() && aside::by_openings(&*log)?.is_empty() {
             return Ok(None);
         }
         let name = log.describe("");
@@ -44,21 +46,43 @@ impl Rest {
             )),
             _ => error,
         };
-        let manifest = Snapshot::of(log).and_then(Manifest::load_to_open).map_err(damaged)?;
+        let mut snapshot = Snapshot::of(log).map_err(damaged)?;
+        let state = recover::read_state(keys, config)?;
+        snapshot.checkpoint = furthest_tree(&*snapshot.store, snapshot.checkpoint, &state)?;
+        let manifest = Manifest::load_to_open(snapshot).map_err(damaged)?;
         let missing = manifest.missing().map_err(damaged)?;
         let Snapshot { store, checkpoint, .. } = &manifest.snapshot;
-        let state = recover::read_state(keys, config)?;
-        let (above, explained) = match recover::beyond_where(&**store, config, (&state, checkpoint), lost) {
+        let lacks_signed = state.chain.next_frame() > checkpoint.size;
+        let (above, explained) = match recover::beyond_where(&**store, config, (&state, checkpoint), true) {
             Ok(beyond) => {
                 (beyond.edge.above()?, beyond.explained.into_iter().map(|(segment, _)| segment).collect())
             }
-            // Nobody goes on with it as it is.
-            Err(error) if matches!(error.kind(), ErrorKind::Tampered | ErrorKind::Refused) => {
-                Default::default()
-            }
-            Err(error) => return Err(error),
+            // It lacks what is signed, so nobody can have gone on with it.
+            Err(error) if error.kind() == ErrorKind::Tampered && lacks_signed => Default::default(),
+            Err(error) => return Err(damaged(error)),
         };
         Ok(Some(Rest { manifest, missing, above, explained }))
+    }
+
+    /// Whether a segment of a path that is found has, in the place of `frame` or behind it, what no other path has of the tree. What stands in its place is
+    /// another one, or damaged, and then no reason to do without what is behind.
+    pub(super) fn needs(&self, frame: u64, place: &Cursor) -> Result<bool> {
+        if self.missing.contains(frame) || !self.missing.has_from(frame) {
+            return Ok(self.missing.contains(frame));
+        }
+        let failed = Cell::new(None);
+        let is_missing = |Head { commitment, .. }: &Head| {
+            let missing = self.missing.contains(commitment.frame).then(|| self.commitment(commitment.frame));
+            match missing.transpose() {
+                Ok(missing) => missing.as_ref() == Some(commitment),
+                Err(error) => {
+                    failed.set(Some(error));
+                    true
+                }
+            }
+        };
+        let found = place.find(place.offset, is_missing)?;
+        failed.into_inner().map_or(Ok(found.is_some()), Err)
     }
 
     /// Where it lies, for messages.
@@ -112,9 +136,8 @@ impl Rest {
 
     /// Whether an event tells, or may tell, where a segment ends, so that what is behind that is no frame's: duplicates of frames that were
     /// taken into other segments among it.
-    pub(super) fn explains(&self, name: SegmentName) -> Result<bool> {
-        let name = name.to_string();
-        let mut explained = self.explained.contains(&name);
+    pub(super) fn explains(&self, name: &str) -> Result<bool> {
+        let mut explained = self.explained.iter().any(|explained| explained == name);
         let explains = |event: Event| event.explains().is_some_and(|(segment, _)| segment == name);
         match each_event_but(&self.manifest, 0, &self.missing, |_, event| explained |= explains(event)) {
             // One that is damaged may.
