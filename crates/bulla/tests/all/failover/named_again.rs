@@ -355,8 +355,8 @@ fn what_the_log_went_on_with_unsigned_is_not_given_up_for_a_path_that_is_found()
     }
 }
 
-/// The tree was written where the log went on, and the seal state speaks of it, and the writer died before it published the checkpoint: opening goes on from
-/// that tree.
+/// The tree was written where the log went on, and the seal state speaks of it, and the writer died before it published the checkpoint. Whoever opened it next
+/// wrote behind that on the first path, and died as well; then that is lost, and the log goes on from the tree on the other one.
 #[test]
 fn what_the_log_went_on_with_behind_a_tree_that_nobody_published_is_not_given_up_for_a_path_that_is_found() {
     for (unsigned, fault) in
@@ -369,10 +369,25 @@ fn what_the_log_went_on_with_behind_a_tree_that_nobody_published_is_not_given_up
         (4..4 + unsigned).for_each(|number| world.commit_stepped(&log, number).unwrap());
         world.machine.fail_below("audit", fault);
         (10..14).for_each(|number| world.commit_stepped(&log, number).unwrap());
-        world.machine.fail_below("backup/checkpoint.tmp", Fault::WriteFails);
-        let _ = log.step(Step::Checkpoint);
+        world.machine.heal();
+        for path in ["backup", "audit"] {
+            world.machine.fail_below(&format!("{path}/checkpoint.tmp"), Fault::WriteFails);
+        }
+        log.step(Step::Checkpoint).unwrap_err();
         let world = world.killed();
         drop(log);
+        // Whoever opens it next goes on with the first path, and dies behind the tree.
+        let next = format!("segments/{:020}.seg", 9 + unsigned);
+        let dies_at = |operation| {
+            let opening = world.killed();
+            opening.machine.fail_below("backup", fault);
+            opening.machine.stop_at(opening.machine.operations() + operation);
+            let opened = opening.open_stepped();
+            let dead = opening.killed();
+            drop(opened);
+            dead.files_below("audit").get(&next).is_some_and(|segment| !segment.is_empty()).then_some(dead)
+        };
+        let world = (0..).find_map(dies_at).unwrap();
         let found = world.files_below("audit");
         world.destroy("audit");
         let world = world.named("backup");
@@ -567,6 +582,30 @@ fn what_an_event_explains_stays_as_it_is() {
     world.configure(&["/backup"]).unwrap();
     assert_eq!(segments(&world.files_below("audit")), segments(&found));
     world.check_contains((0..6).chain(10..14).chain(100..120));
+}
+
+/// The path in use is lost, and the others lack what is signed: nobody goes on without it. Once it is found all of it counts.
+#[test]
+fn a_path_that_is_found_with_what_is_signed_there_alone_is_taken_up_with_all_of_it() {
+    let world = World::with_erasure(&["/backup"], false);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..8);
+    (8..10).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    let world = world.killed();
+    drop(log);
+    let found = world.files_below("backup");
+    world.destroy("backup");
+    world.configure(&[]).unwrap();
+    assert_eq!(world.try_open().err().unwrap().kind(), ErrorKind::Tampered);
+    world.put_back("backup", &found);
+    world.configure(&["/backup"]).unwrap();
+    assert_eq!(world.files_below("backup"), found);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 10..12);
+    log.close().unwrap();
+    world.check_contains(0..12);
 }
 
 /// Frames that a later checkpoint on another path covers, and those that can still be taken up, stay, though no checkpoint on that path covers them.
