@@ -45,7 +45,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use survey::Survey;
-pub(crate) use survey::survey;
+pub(crate) use survey::{is_sound, survey};
 
 /// What a log that may be written to goes on with.
 pub(crate) struct Recovered {

@@ -31,6 +31,7 @@ use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
 use crate::scan::stored_tree;
 use crate::write::aside::{self, Aside};
+use crate::write::recover::is_sound;
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::tile::{self, TilePath};
@@ -102,7 +103,7 @@ pub(super) fn set_aside_what_is_superseded(
 enum SegmentFate {
     /// It is a part of the log, may become one, or only people can tell.
     Stays,
-    /// Other paths have all of it, in a segment that it would end.
+    /// Other paths have all of it, or an earlier segment there has what they lack, in a segment that it would end, or in one of the same first frame.
     IsCopy,
     /// The log has gone on without it, from its first frame or from a later one on, and other paths have what of it is in the log.
     IsSuperseded,
@@ -230,9 +231,10 @@ impl FoundPath {
             Some(name) if !rest.explains(&name.to_string())? => self.superseded_end(name, rest)?,
             _ => None,
         };
+        let counts_to = self.last.map_or(Ok(0), |name| rest.counts_to(name))?;
         let (mut aside, mut comes_to_nothing) = (Vec::new(), end.is_some());
         for name in &self.behind {
-            let fate = self.fate(*name, rest, comes_to_nothing)?;
+            let fate = self.fate(*name, (rest, counts_to), comes_to_nothing)?;
             // Whatever is written after a frame that came to nothing comes to nothing.
             comes_to_nothing |= fate == SegmentFate::IsSuperseded;
             if fate != SegmentFate::Stays {
@@ -240,6 +242,19 @@ impl FoundPath {
             }
         }
         Ok(Plan { end, aside })
+    }
+
+    /// Whether the segment that has the last frame which the path's own checkpoint covers has a frame of the tree, whole.
+    fn last_has(&self, commitment: &Commitment) -> Result<bool> {
+        let Some(name) = self.last else { return Ok(false) };
+        let mut cursor = Cursor::open(&*self.path, name)?;
+        while let Some(Ok(head)) = cursor.peek()? {
+            if head.commitment == *commitment && !cursor.is_copy(&head) {
+                return is_sound(&cursor, &head);
+            }
+            cursor.pass(&head);
+        }
+        Ok(false)
     }
 
     /// Sets it aside.
@@ -296,9 +311,14 @@ impl FoundPath {
         Ok(None)
     }
 
-    /// What becomes of a segment behind the frames that the path's own checkpoint covers. `is_behind_one`: whether the log has gone on without one that
-    /// was written before.
-    fn fate(&self, name: SegmentName, rest: &Rest, is_behind_one: bool) -> Result<SegmentFate> {
+    /// What becomes of a segment behind the frames that the path's own checkpoint covers. `counts_to`: up to which frame the segment counts that has the last
+    /// of those, by the events of `rest`. `is_behind_one`: whether the log has gone on without one that was written before.
+    fn fate(
+        &self,
+        name: SegmentName,
+        (rest, counts_to): (&Rest, u64),
+        is_behind_one: bool,
+    ) -> Result<SegmentFate> {
         let superseded =
             |is_superseded| if is_superseded { SegmentFate::IsSuperseded } else { SegmentFate::Stays };
         let mut cursor = Cursor::open(&*self.path, name)?;
@@ -308,7 +328,9 @@ impl FoundPath {
             match (cursor.peek()?, of_log) {
                 (Some(Ok(head)), _) if cursor.is_copy(&head) => cursor.pass(&head),
                 (Some(Ok(head)), Some(commitment)) if head.commitment == commitment => {
-                    if !rest.has_sound(frame)? {
+                    let is_elsewhere =
+                        rest.has_sound(frame)? || frame < counts_to && self.last_has(&commitment)?;
+                    if !is_elsewhere {
                         return Ok(SegmentFate::Stays);
                     }
                     cursor.pass(&head);
@@ -316,7 +338,7 @@ impl FoundPath {
                 }
                 // What lies elsewhere unsigned may not be durable there.
                 (None, _) if frame > name.first => {
-                    let is_in_place = frame > rest.manifest.size() || rest.has_segment_from(name.first)?;
+                    let is_in_place = frame > rest.manifest.size() || rest.has_segment(name)?;
                     return Ok(if is_in_place { SegmentFate::Stays } else { SegmentFate::IsCopy });
                 }
                 (Some(Ok(_)), Some(_)) if is_behind_one => return Ok(SegmentFate::IsSuperseded),

@@ -427,7 +427,7 @@ impl Scan<'_> {
 }
 
 /// Whether the body is the one that the commitment says.
-pub(super) fn is_sound(cursor: &Cursor, head: &Head) -> Result<bool> {
+pub(crate) fn is_sound(cursor: &Cursor, head: &Head) -> Result<bool> {
     let digest = frame::digest(&*cursor.file, head.body_offset(), head.commitment.body_length);
     Ok(digest.map_err(|error| cursor.failed(error))? == head.commitment.body_digest)
 }

@@ -411,7 +411,7 @@ impl World {
         Verify::open_store(log).unwrap().run().unwrap()
     }
 
-    pub(super) fn told<T>(&self, of: impl Fn(Event) -> Option<T>) -> Vec<T> {
+    fn told<T>(&self, of: impl Fn(Event) -> Option<T>) -> Vec<T> {
         let mut told = Vec::new();
         let tell = |logged: bulla::LoggedEvent| {
             told.extend(logged.event.ok().and_then(&of));

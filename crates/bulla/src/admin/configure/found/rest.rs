@@ -4,7 +4,7 @@
 use crate::format::config::LogConfig;
 use crate::format::event::Event;
 use crate::format::frame::Head;
-use crate::format::segment;
+use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::scan::events::each_event_but;
 use crate::scan::lost::LostFrames;
@@ -129,9 +129,26 @@ impl Rest {
         Ok(false)
     }
 
-    /// Whether a segment of it begins with a frame.
-    pub(super) fn has_segment_from(&self, frame: u64) -> Result<bool> {
-        Ok(segment::list(&*self.manifest.snapshot.store)?.0.iter().any(|name| name.first == frame))
+    /// Whether it has a segment of this name.
+    pub(super) fn has_segment(&self, name: SegmentName) -> Result<bool> {
+        Ok(segment::list(&*self.manifest.snapshot.store)?.0.contains(&name))
+    }
+
+    /// The number of the first frame that is no more read from this segment, as an event of the tree tells; 0 where none does.
+    pub(super) fn counts_to(&self, name: SegmentName) -> Result<u64> {
+        let (name, mut to) = (name.to_string(), 0);
+        let take = |_: &Commitment, event: Event| match event {
+            Event::Recovered { segment, next_frame, .. } | Event::Abandoned { segment, next_frame, .. }
+                if segment == name =>
+            {
+                to = next_frame;
+            }
+            _ => {}
+        };
+        match each_event_but(&self.manifest, 0, &self.missing, take) {
+            Err(error) if error.kind() == ErrorKind::Tampered => Ok(0),
+            read => read.map(|()| to),
+        }
     }
 
     /// Whether an event tells, or may tell, where a segment ends, so that what is behind that is no frame's: duplicates of frames that were
