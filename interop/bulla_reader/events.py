@@ -132,7 +132,7 @@ def fits(value: Any, wanted: str) -> bool:
 
 def is_word(value: str, wanted: str) -> bool:
     if wanted in ("segment", "given-up"):
-        aside = re.fullmatch(r"set-aside/(.*)\.at-(0|[1-9][0-9]{0,19})(\.[1-9][0-9]{0,19})?", value)
+        aside = re.fullmatch(r"(.*)\.at-(0|[1-9][0-9]{0,19})(\.[1-9][0-9]{0,19})?", value)
         numbers = [int(number.lstrip(".")) for number in aside.groups()[1:] if number] if aside else []
         is_aside = wanted == "given-up" and aside and all(number < 1 << 64 for number in numbers)
         return segments.named(aside[1] if is_aside else value) is not None

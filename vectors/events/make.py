@@ -35,8 +35,8 @@ KINDS = [
 ]
 RECOVERED, ABANDONED, REPLACED, DROPPED, CONFIGURED, REKEYED, ERASED, HELD, RELEASED, EXPORTED, TRUNCATED, HEARTBEAT = KINDS
 
-# Where a segment lies that an opening has set aside.
-ASIDE = "set-aside/00000000000000000017"
+# The name of a segment that an opening has set aside.
+ASIDE = "00000000000000000017"
 
 # What a member may be, besides what is above.
 ALLOWED = [
@@ -65,9 +65,9 @@ WRONG = [
     (RECOVERED, dict(offset=1.0)),
     (ABANDONED, dict(segment="../settings.toml")),
     (RECOVERED, dict(segment=ASIDE + ".seg.at-9")),
-    *((ABANDONED, dict(segment=ASIDE + end)) for end in (".seg", ".at-9", ".seg.at-", ".seg.at-09", ".seg.at-+9", ".seg.at-18446744073709551616")),
+    *((ABANDONED, dict(segment=ASIDE + end)) for end in (".at-9", ".seg.at-", ".seg.at-09", ".seg.at-+9", ".seg.at-18446744073709551616")),
     *((ABANDONED, dict(segment=ASIDE + ".seg.at-9" + end)) for end in (".", ".0", ".01", ".1.1", ".18446744073709551616", "\n")),
-    *((ABANDONED, dict(segment=name)) for name in ("set-aside/17.seg.at-9", "set-aside/" + ASIDE + ".seg.at-9", ASIDE[10:] + ".seg.at-9")),
+    *((ABANDONED, dict(segment=name)) for name in ("17.seg.at-9", "segments/" + ASIDE + ".seg.at-9", "set-aside/" + ASIDE + ".seg.at-9")),
     (ABANDONED, dict(reason=None)),
     (DROPPED, dict(entries=0, set_aside=0)),
     (DROPPED, dict(entries=2)),

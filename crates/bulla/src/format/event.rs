@@ -1,9 +1,8 @@
 //! Events: what happened to the log itself, as public JSON in event frames. They hold no personal data.
 
-use super::files;
 use super::json;
 use super::path::PathId;
-use super::segment::SegmentName;
+use super::segment::{AsideName, SegmentName};
 use bulla_crypto::group::PartId;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
@@ -42,7 +41,7 @@ pub enum Event {
     /// A segment could not be written or synced any more. What it holds from `offset` on does not count: its blocks were written
     /// again to a later segment.
     Abandoned {
-        /// The segment's file name, or where it lies in `set-aside/`.
+        /// The segment's file name, or the one under which an opening has set it aside.
         segment: String,
         /// The first frame that is read from a later segment.
         next_frame: u64,
@@ -324,7 +323,7 @@ impl Event {
     /// That its members are what they have to be, which their types do not say.
     fn check(&self) -> Result<(), String> {
         let wrong = match self {
-            Event::Abandoned { segment, .. } if files::parse_aside(segment).is_some() => return Ok(()),
+            Event::Abandoned { segment, .. } if AsideName::parse(segment).is_some() => return Ok(()),
             Event::Recovered { segment, .. } | Event::Abandoned { segment, .. }
                 if SegmentName::parse(segment).is_none() =>
             {

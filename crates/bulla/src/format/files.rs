@@ -1,6 +1,6 @@
 //! Names of files and directories in a log's directory.
 
-use super::segment::{self, SegmentName};
+use super::segment;
 
 /// The signed tree head.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
@@ -14,7 +14,7 @@ pub(crate) const COSIGNED: &str = "cosigned";
 pub(crate) const LOCK: &str = "LOCK";
 /// What says of a directory that it is a backup path, and of which log.
 pub(crate) const PATH: &str = "path";
-/// The directory of segments on a path which count for nothing, since a path was lost.
+/// The directory of segments on a path that was lost and is found which count for nothing.
 pub(crate) const SET_ASIDE: &str = "set-aside";
 /// The directory of index files.
 pub(crate) const INDEX: &str = "index";
@@ -30,18 +30,6 @@ pub(crate) fn index_path(epoch: u64) -> String {
 pub(crate) fn parse_index_name(name: &str) -> Option<u64> {
     let epoch = name.strip_suffix(".idx")?.parse().ok()?;
     (index_path(epoch).strip_prefix(INDEX)?.strip_prefix('/') == Some(name)).then_some(epoch)
-}
-
-/// The segment that an opening of the log has set aside to this path, and the number of the frame with which it went on; `None` where the path is none
-/// of these.
-pub(crate) fn parse_aside(path: &str) -> Option<(SegmentName, u64)> {
-    let name = path.strip_prefix(SET_ASIDE)?.strip_prefix('/')?;
-    let (segment, rest) = name.split_once(".at-")?;
-    // A number follows where the name was taken.
-    let (next, number) = rest.split_once('.').unwrap_or((rest, "1"));
-    let parse = |digits: &str| digits.parse::<u64>().ok().filter(|number| number.to_string() == digits);
-    let number = parse(number).filter(|number| *number > 0);
-    Some((SegmentName::parse(segment)?, parse(next)?)).filter(|_| number.is_some())
 }
 
 /// The path of what the witness whose key has this id has cosigned last.

@@ -53,6 +53,54 @@ impl fmt::Display for SegmentName {
     }
 }
 
+/// The name of a segment that an opening of the log has set aside, since frames before its own were lost with a path and nothing leads to it any more:
+/// `<segment>.at-<next>`, or `<segment>.at-<next>.<number>` where that was taken. It is no segment's name, so whoever reads a log passes it over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AsideName {
+    /// The name that it had.
+    pub(crate) segment: SegmentName,
+    /// The number of the frame with which that opening went on.
+    pub(crate) next: u64,
+    /// 0, or how many files of the same two names were there before.
+    pub(crate) number: u64,
+}
+
+impl AsideName {
+    /// Parses a file name; `None` where it is none of these.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let (segment, rest) = name.split_once(".at-")?;
+        let (next, number) = rest.split_once('.').unwrap_or((rest, "0"));
+        let segment = SegmentName::parse(segment)?;
+        let aside = AsideName { segment, next: next.parse().ok()?, number: number.parse().ok()? };
+        (aside.to_string() == name).then_some(aside)
+    }
+
+    /// Its path in the log's directory.
+    pub(crate) fn path(self) -> String {
+        format!("{DIRECTORY}/{self}")
+    }
+}
+
+impl fmt::Display for AsideName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AsideName { segment, next, number } = self;
+        match number {
+            0 => write!(f, "{segment}.at-{next}"),
+            _ => write!(f, "{segment}.at-{next}.{number}"),
+        }
+    }
+}
+
+/// The segments that openings of the log have set aside, in order.
+///
+/// # Errors
+/// As [`list`].
+pub(crate) fn list_aside(store: &dyn Store) -> Result<Vec<AsideName>> {
+    let mut aside = list(store)?.1.iter().filter_map(|name| AsideName::parse(name)).collect::<Vec<_>>();
+    aside.sort_unstable();
+    Ok(aside)
+}
+
 /// The log's segments in order, and the names in their directory that are none. Without the directory there are none.
 ///
 /// # Errors

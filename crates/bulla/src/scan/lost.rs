@@ -42,11 +42,6 @@ impl LostFrames {
         after > 0 && frame < self.frames[after - 1].end
     }
 
-    /// Whether a frame is lost from this one on.
-    pub(crate) fn has_from(&self, frame: u64) -> bool {
-        self.frames.last().is_some_and(|range| range.end > frame)
-    }
-
     /// What is not known of holds and erasures because of that, as a sentence; none where no event is lost.
     pub fn unknown_events(&self) -> Option<String> {
         let events = self.events.len() as u64;

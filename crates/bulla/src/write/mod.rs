@@ -1,6 +1,5 @@
 //! Writing: stage, seal in parallel, commit in order, checkpoint; and what opening a log recovers.
 
-pub(crate) mod aside;
 pub(crate) mod back_off;
 pub(crate) mod checkpoint;
 pub(crate) mod commit;

@@ -27,7 +27,7 @@ mod survey;
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::event::Event;
 use crate::format::files;
-use crate::format::segment;
+use crate::format::segment::{self, SegmentName};
 use crate::keys::seal_state::{Attempt, SealState};
 use crate::scan::lost::are_lost;
 use crate::write::commit::Start;
@@ -162,11 +162,7 @@ impl Found {
         let Some(paths) = log.paths().filter(|_| !self.survey.unreachable.is_empty()) else { return Ok(()) };
         let in_use = paths.current().1;
         for path in paths.present().iter().filter(|path| !Arc::ptr_eq(path, &in_use)) {
-            for name in segment::list(&**path)?.0 {
-                if self.survey.unreachable.contains(&name) {
-                    adopt::set_aside(&**path, name, self.survey.next)?;
-                }
-            }
+            set_aside_on(&**path, &self.survey.unreachable, self.survey.next)?;
         }
         Ok(())
     }
@@ -199,13 +195,8 @@ impl Found {
             given_up: _,
         } = survey;
         let mut events = adopt::rewrite(log, &scanned, next, &explained)?;
-        for name in unreachable {
-            // Other paths have none any more.
-            if log.open(&name.path()).is_ok() {
-                adopt::set_aside(log, name, next)?;
-            }
-        }
-        events.extend(adopt::tell_of_aside(log, next)?);
+        set_aside_on(log, &unreachable, next)?;
+        events.extend(adopt::tell_of_aside(log, (checkpoint.size, next), &explained)?);
         let start = match scanned.last() {
             Some(last)
                 if (report.frames, report.torn_bytes) == (0, 0)
@@ -341,6 +332,13 @@ pub(crate) fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealSta
         return Err(Error::new(ErrorKind::Refused, message));
     }
     Ok(state)
+}
+
+/// Sets those of the segments aside that lie on a path, or on any where that is the whole log and no other path has some any more.
+fn set_aside_on(path: &dyn Store, unreachable: &[SegmentName], next: u64) -> Result<()> {
+    let there = if unreachable.is_empty() { Vec::new() } else { segment::list(path)?.0 };
+    let lies_there = |name: &&SegmentName| unreachable.contains(name);
+    there.iter().filter(lies_there).try_for_each(|name| adopt::set_aside(path, *name, next))
 }
 
 /// Removes the segments that a crash inside an earlier recovery left unfinished. Of a log on several paths one may lie on another than the

@@ -22,7 +22,7 @@ use crate::format::config::LogConfig;
 use crate::format::files;
 use crate::format::frame;
 use crate::format::path::PathId;
-use crate::format::segment::{self, SegmentName};
+use crate::format::segment::{self, AsideName, SegmentName};
 use crate::keys::paths::{Fate, KnownPath};
 use crate::scan::checkpoint::read_note;
 use crate::scan::cursor::Cursor;
@@ -30,7 +30,6 @@ use crate::scan::located::event_in;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
 use crate::scan::stored_tree;
-use crate::write::aside::{self, Aside};
 use crate::write::recover::is_sound;
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
@@ -227,10 +226,7 @@ impl FoundPath {
 
     /// Looks what the log has gone on without.
     fn plan(&self, rest: &Rest) -> Result<Plan> {
-        let end = match self.last {
-            Some(name) if !rest.explains(&name.to_string())? => self.superseded_end(name, rest)?,
-            _ => None,
-        };
+        let end = self.last.map(|name| self.end(name, rest)).transpose()?.flatten();
         let counts_to = self.last.map_or(Ok(0), |name| rest.counts_to(name))?;
         let (mut aside, mut comes_to_nothing) = (Vec::new(), end.is_some());
         for name in &self.behind {
@@ -278,7 +274,7 @@ impl FoundPath {
         };
         remove_of_another_tree(path, self.covered, &rest.manifest)?;
         for name in aside.into_iter().rev() {
-            let aside = aside::set(path, name).map_err(failed(name))?;
+            let aside = move_aside(path, name).map_err(failed(name))?;
             tell(&path.describe(&name.path()), &aside);
         }
         if let Some((name, offset)) = self.last.zip(end) {
@@ -286,6 +282,20 @@ impl FoundPath {
             tell(&format!("{} from byte {offset} on", path.describe(&name.path())), &aside);
         }
         Ok(())
+    }
+
+    /// Where that segment is cut off. An event of the tree that tells where it ends explains what is behind as it is.
+    fn end(&self, name: SegmentName, rest: &Rest) -> Result<Option<u64>> {
+        match rest.explains(&name.to_string()) {
+            Ok(true) => Ok(None),
+            Ok(false) => self.superseded_end(name, rest),
+            // One that is damaged may tell it.
+            Err(damaged) if damaged.kind() == ErrorKind::Tampered => match self.superseded_end(name, rest)? {
+                Some(_) => Err(damaged),
+                None => Ok(None),
+            },
+            Err(error) => Err(error),
+        }
     }
 
     /// Where in the segment that has the last frame which the path's own checkpoint covers the first one stands in whose place the log has another, on
@@ -392,53 +402,59 @@ fn is_full(path: &str) -> bool {
 /// is found has that frame. What an event tells of, on whichever path, stays. Says whether there was any.
 fn undo_opening(others: &[&Arc<dyn Store>], found: &[FoundPath], rest: &Rest) -> Result<bool> {
     let mut has_undone = false;
-    let is_told = |name: &str| Ok(rest.explains(name)? || any(found, |found| found.explains(name))?);
+    let is_told = |name: &str| Ok(rest.may_explain(name)? || any(found, |found| found.explains(name))?);
     let last = segment::list(&*rest.manifest.snapshot.store)?.0.last().copied();
     for path in others.iter().map(|path| &***path) {
         let failed = |what: &str| {
             let what = path.describe(what);
             move |error| Error::io(format!("giving {what} another name"), error)
         };
-        // One that is there by its name as well was set aside when the power went.
-        let there = segment::list(path)?.0;
-        let is_begun = |aside: &Aside| aside.next >= rest.size() && !there.contains(&aside.segment);
-        for aside in aside::by_openings(path)?.into_iter().filter(is_begun) {
-            if !is_told(&aside.path)? {
+        let is_begun = |aside: &AsideName| aside.next >= rest.size();
+        for aside in segment::list_aside(path)?.into_iter().filter(is_begun) {
+            if !is_told(&aside.to_string())? {
                 let _lock = lock(path)?;
                 let all = others.iter().copied().chain(found.iter().map(|found| &found.path));
-                let renamed = path.rename(&aside.path, &free_of_all(all, aside.segment)?.path());
-                renamed
-                    .and_then(|()| path.sync_directory(segment::DIRECTORY))
-                    .map_err(failed(&aside.path))?;
+                let renamed = path.rename(&aside.path(), &free_of_all(all, aside.segment)?.path());
+                let renamed = renamed.and_then(|()| path.sync_directory(segment::DIRECTORY));
+                renamed.map_err(failed(&aside.path()))?;
                 has_undone = true;
             }
         }
         if let Some(name) = last.filter(|name| name.first >= rest.size())
-            && there.contains(&name)
-            && begins_torn(path, name, rest.log())?
+            && segment::list(path)?.0.contains(&name)
+            && is_torn(path, name, rest.log())?
             && any(found, |found| found.has(name))?
             && !is_told(&name.to_string())?
         {
             let _lock = lock(path)?;
-            aside::set(path, name).map(drop).map_err(failed(&name.path()))?;
+            move_aside(path, name).map(drop).map_err(failed(&name.path()))?;
             has_undone = true;
         }
     }
     Ok(has_undone)
 }
 
-/// Whether a segment begins with what a crash may have left of a write, behind a copy of its epoch's frame or not.
-fn begins_torn(path: &dyn Store, name: SegmentName, log: LogId) -> Result<bool> {
+/// Whether a segment of which no frame counts may have been left by a crash that tore its first write: it has no frame of a later one, each of which waits
+/// until the one before is durable.
+fn is_torn(path: &dyn Store, name: SegmentName, log: LogId) -> Result<bool> {
     let mut cursor = Cursor::open(path, name)?;
     if let Some(Ok(head)) = cursor.peek()?
         && cursor.is_copy(&head)
     {
         cursor.pass(&head);
     }
-    match cursor.peek()? {
-        Some(Err(_)) => is_torn(&cursor, log),
-        Some(Ok(_)) | None => Ok(false),
-    }
+    let may_be_torn = match cursor.peek()? {
+        Some(Err(_)) => {
+            let rest = usize::try_from(cursor.length - cursor.offset).unwrap_or(usize::MAX);
+            let mut bytes = vec![0; rest.min(frame::HEAD)];
+            cursor.file.read_exact_at(&mut bytes, cursor.offset).map_err(|error| cursor.failed(error))?;
+            frame::may_be_torn(&bytes, log)
+        }
+        // Its body or its seal is, or all that is there is the copy.
+        Some(Ok(_)) | None => true,
+    };
+    let is_later = |head: &frame::Head| head.group > name.first;
+    Ok(may_be_torn && cursor.find(cursor.offset, is_later)?.is_none())
 }
 
 /// Whether something holds of one of the paths that are found.
@@ -461,16 +477,6 @@ fn free_of_all<'a>(
     Ok(if is_free { segment } else { SegmentName { generation: after, ..segment } })
 }
 
-/// Whether what stands here in a segment may be what a crash left of the write of its first frame: it has no frame of a later write, each of which waits
-/// until the one before is durable.
-fn is_torn(cursor: &Cursor, log: LogId) -> Result<bool> {
-    let rest = usize::try_from(cursor.length - cursor.offset).unwrap_or(usize::MAX);
-    let mut bytes = vec![0; rest.min(frame::HEAD)];
-    cursor.file.read_exact_at(&mut bytes, cursor.offset).map_err(|error| cursor.failed(error))?;
-    let is_later = |head: &frame::Head| head.group > cursor.name.first;
-    Ok(frame::may_be_torn(&bytes, log) && cursor.find(cursor.offset, is_later)?.is_none())
-}
-
 /// The lock on a path, against who has it open.
 fn lock(path: &dyn Store) -> Result<Box<dyn Lock>> {
     path.lock(files::LOCK).map_err(|error| match error.kind() {
@@ -482,9 +488,18 @@ fn lock(path: &dyn Store) -> Result<Box<dyn Lock>> {
     })
 }
 
+/// Moves a segment into `set-aside/`, under a name that is free there.
+fn move_aside(path: &dyn Store, name: SegmentName) -> io::Result<String> {
+    let aside = free_name(path, &name.to_string())?;
+    path.rename(&name.path(), &aside)?;
+    path.sync_directory(files::SET_ASIDE)?;
+    path.sync_directory(segment::DIRECTORY)?;
+    Ok(aside)
+}
+
 /// Moves what a segment has from `offset` on into `set-aside/`. It has that name there once it is whole.
 fn cut_off(path: &dyn Store, name: SegmentName, offset: u64) -> io::Result<String> {
-    let aside = aside::free_name(path, &format!("{name}.from-{offset}"))?;
+    let aside = free_name(path, &format!("{name}.from-{offset}"))?;
     let part = format!("{aside}.tmp");
     match path.remove(&part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -507,4 +522,20 @@ fn cut_off(path: &dyn Store, name: SegmentName, offset: u64) -> io::Result<Strin
     segment.set_length(offset)?;
     segment.sync()?;
     Ok(aside)
+}
+
+/// A name in `set-aside/`, which is made where it is not there: this one, or with a number behind it where that is taken.
+fn free_name(path: &dyn Store, name: &str) -> io::Result<String> {
+    path.create_directory(files::SET_ASIDE)?;
+    path.sync_directory("")?;
+    let mut aside = format!("{}/{name}", files::SET_ASIDE);
+    let mut number = 1;
+    loop {
+        match path.open(&aside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(aside),
+            Err(error) => return Err(error),
+            Ok(_) => aside = format!("{}/{name}.{number}", files::SET_ASIDE),
+        }
+        number += 1;
+    }
 }

@@ -44,7 +44,7 @@ pub(super) fn let_go<'a>(
         // One that is not there any more cannot be looked at.
         let Ok(Some(id)) = path::read(&*store, of) else { continue };
         let_go.push((id, path.as_path()));
-        if !segment::list(&*store)?.0.is_empty() {
+        if !segment::list(&*store)?.0.is_empty() || !segment::list_aside(&*store)?.is_empty() {
             return Err(history.refuse_to_let_go(&*store, id, path));
         }
     }

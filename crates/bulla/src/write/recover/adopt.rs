@@ -8,9 +8,8 @@
 use super::survey::{Scanned, is_sound};
 use crate::format::event::Event;
 use crate::format::frame::{self, Head};
-use crate::format::segment::{self, SegmentName};
+use crate::format::segment::{self, AsideName, SegmentName};
 use crate::scan::cursor::Cursor;
-use crate::write::aside::{self, Aside};
 use crate::write::commit::free_name;
 use bulla_store::{Error, Paths, Result, Store, StoreFile};
 use std::io::{self, IoSlice};
@@ -77,22 +76,35 @@ pub(super) fn rewrite(
     Ok(events)
 }
 
-/// Sets a segment that nothing leads to any more aside on the path on which it lies, in front of frame `next`. Nothing in it was acknowledged: see
-/// [`Engine`](crate::write::engine::Engine).
-pub(super) fn set_aside(path: &dyn Store, name: SegmentName, next: u64) -> Result<()> {
-    let failed = |error| Error::io(format!("setting {} aside", path.describe(&name.path())), error);
-    aside::set_at_opening(path, name, next).map(drop).map_err(failed)
+/// Gives a segment that nothing leads to any more a name that is no segment's, on the path on which it lies, in front of frame `next`. Nothing in it was
+/// acknowledged: see [`Engine`](crate::write::engine::Engine). It needs no room, so a full disk takes it.
+pub(super) fn set_aside(path: &dyn Store, segment: SegmentName, next: u64) -> Result<()> {
+    let failed = |error| Error::io(format!("setting {} aside", path.describe(&segment.path())), error);
+    let taken = segment::list_aside(path)?;
+    let names = (0..).map(|number| AsideName { segment, next, number });
+    let free = names.filter(|name| !taken.contains(name)).map(AsideName::path).next();
+    let renamed = free.map_or(Ok(()), |aside| path.rename(&segment.path(), &aside));
+    renamed.and_then(|()| path.sync_directory(segment::DIRECTORY)).map_err(failed)
 }
 
-/// What tells of the segments that were set aside in front of frame `next`, by this opening or by one that was cut short.
-pub(super) fn tell_of_aside(log: &dyn Store, next: u64) -> Result<Vec<Event>> {
-    let aside = aside::by_openings(log)?.into_iter().filter(|aside| aside.next == next);
-    let tell = |Aside { path, segment, .. }| {
+/// What tells of the segments that were set aside by this opening, or by one that was cut short, and that no event tells of yet: what is `signed` was
+/// told of before.
+pub(super) fn tell_of_aside(
+    log: &dyn Store,
+    (signed, next): (u64, u64),
+    explained: &[(String, u64)],
+) -> Result<Vec<Event>> {
+    let is_untold = |aside: &AsideName| {
+        let name = aside.to_string();
+        (signed..=next).contains(&aside.next) && explained.iter().all(|(segment, _)| *segment != name)
+    };
+    let tell = |aside: AsideName| {
+        let segment = aside.segment;
         let reason =
             format!("recovering: it was {segment}, and frames before that were lost with a path of the log");
-        Event::Abandoned { segment: path, next_frame: next, offset: 0, reason }
+        Event::Abandoned { segment: aside.to_string(), next_frame: next, offset: 0, reason }
     };
-    Ok(aside.map(tell).collect())
+    Ok(segment::list_aside(log)?.into_iter().filter(is_untold).map(tell).collect())
 }
 
 /// How many frames above the checkpoint a segment holds that are in the log, and where the last of them ends. Some may be read from

@@ -224,6 +224,7 @@ impl Scan<'_> {
                 if !self.lost || is_signed || name.first < self.next {
                     return Err(self.missing(*name));
                 }
+                self.refuse_gap(scanned.last(), *name)?;
                 self.unreachable = segments[index..].to_vec();
                 break;
             }
@@ -397,14 +398,39 @@ impl Scan<'_> {
         let later = |head: &Head| head.commitment.log_id == self.config.id && head.group > self.next;
         match last.find(last.offset, later)? {
             None => Ok(()),
-            Some(offset) => Err(Error::tampered(format!(
-                "{} is damaged at offset {}, where frame {} should be, yet frames that were written after it was \
-                 durable follow at offset {offset}; run `bulla verify`",
-                self.store.describe(&last.name.path()),
-                last.offset,
-                self.next
-            ))),
+            Some(offset) => Err(self.damaged(
+                last,
+                &format!("yet frames that were written after it was durable follow at offset {offset}"),
+            )),
         }
+    }
+
+    /// What stands behind the last sound frame of a segment is damaged, and no torn write, where it reaches up to the segment that follows.
+    fn refuse_gap(&self, last: Option<&Scanned>, following: SegmentName) -> Result<()> {
+        let Some(Scanned { cursor, .. }) = last.filter(|last| last.cursor.offset < last.cursor.length) else {
+            return Ok(());
+        };
+        let before = following.first - 1;
+        let reaches = |head: &Head| {
+            head.commitment.log_id == self.config.id
+                && head.commitment.frame == before
+                && !cursor.is_copy(head)
+        };
+        match self.next == before || cursor.find(cursor.offset, reaches)?.is_some() {
+            true => {
+                Err(self.damaged(cursor, &format!("yet {} follows", self.store.describe(&following.path()))))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// That a segment is damaged where the next frame should be, since what `follows` tells that no crash left that.
+    fn damaged(&self, Cursor { name, offset, .. }: &Cursor, follows: &str) -> Error {
+        Error::tampered(format!(
+            "{} is damaged at offset {offset}, where frame {} should be, {follows}; run `bulla verify`",
+            self.store.describe(&name.path()),
+            self.next
+        ))
     }
 
     fn missing(&self, name: SegmentName) -> Error {

@@ -14,7 +14,7 @@ fn fate(world: &World, id: &str) -> Option<String> {
 }
 
 fn segments(files: &BTreeMap<String, Vec<u8>>) -> Vec<(&String, &Vec<u8>)> {
-    files.iter().filter(|(name, _)| name.starts_with("segments/")).collect()
+    files.iter().filter(|(name, _)| name.starts_with("segments/") && name.ends_with(".seg")).collect()
 }
 
 /// A log that went on on its backup path, where nobody has signed anything yet; `unsigned` frames lie before that on its own.
@@ -279,8 +279,7 @@ fn what_was_acknowledged_without_a_path_outlasts_that_it_is_found() {
                     let written = |world: &World| {
                         let files = world.files_below(others).into_iter();
                         let files = files.filter(|(name, content)| {
-                            let is_segment = name.starts_with("segments/") || name.starts_with("set-aside/");
-                            is_segment && !name.ends_with(".tmp") && !content.is_empty()
+                            name.starts_with("segments/") && !name.ends_with(".tmp") && !content.is_empty()
                         });
                         files.map(|(_, content)| content).collect::<BTreeSet<_>>()
                     };
@@ -306,6 +305,52 @@ fn what_was_acknowledged_without_a_path_outlasts_that_it_is_found() {
         }
     }
     assert!(acknowledged > 50 && nothing_written > 50, "{acknowledged}, {nothing_written}");
+}
+
+/// A crash leaves of the frames of one write what was written, each in its place, and zeros for what was not.
+#[test]
+fn a_first_write_without_a_path_that_is_torn_anywhere_is_no_hindrance_once_it_is_found() {
+    for (path, others, unsigned, fault) in [
+        ("audit", "backup", 2, Fault::WriteFails),
+        ("audit", "backup", 0, Fault::SyncFails),
+        ("backup", "audit", 0, Fault::NoSpace),
+        ("backup", "audit", 1, Fault::WriteFails),
+    ] {
+        let base = just_switched(false, unsigned, fault);
+        let found = base.files_below(path);
+        base.destroy(path);
+        let base = base.named(others);
+        base.configure(&[]).unwrap();
+        // Two frames are signed; what is adopted behind them is durable under its new name.
+        let adopted = base.killed().open_stepped().unwrap().recovery().frames;
+        let name = format!("segments/{:020}.seg", 2 + adopted);
+        let dies_at = |operation| {
+            let world = base.killed();
+            world.machine.stop_at(world.machine.operations() + operation);
+            let opened = world.open_stepped();
+            let log = opened.iter().try_for_each(|log| world.commit_stepped(log, 100));
+            let world = world.killed();
+            drop((opened, log));
+            let content = world.files_below(others).remove(&name).filter(|content| !content.is_empty());
+            content.map(|content| (world, content))
+        };
+        let (world, whole) = (0..).find_map(dies_at).unwrap();
+        for kept in (0..=whole.len()).step_by(if in_full() { 1 } else { 13 }) {
+            let what = format!("{path}, {unsigned}, {fault:?}, {kept} of {}", whole.len());
+            let world = world.killed();
+            let torn = [&whole[..kept], &vec![0; whole.len() - kept]].concat();
+            world.machine.overwrite(&format!("{others}/{name}"), &torn);
+            world.put_back(path, &found);
+            let world = name_again(world.named("audit"), others, &what);
+            let log = world.open_stepped().unwrap_or_else(|error| panic!("{what}: {error}"));
+            world.append_stepped(&log, 200..201);
+            log.close().unwrap();
+            let report = world.verify();
+            assert!(report.ok, "{what}: {:#?}", report.findings);
+            let there = world.salvaged();
+            assert!((0..4).chain([200]).all(|number| there.contains(&number)), "{what}: {there:?}");
+        }
+    }
 }
 
 /// The log has gone on without the path, and what it has acknowledged since nobody has signed.
@@ -645,6 +690,90 @@ fn what_is_signed_or_may_be_taken_up_is_not_set_aside() {
     world.configure(&["/backup", "/other"]).unwrap();
     assert_eq!(segments(&world.files_below("backup")), segments(&found));
     world.check_contains(0..16);
+}
+
+/// It may tell where the segment ends behind which something lies, and then that is explained.
+#[test]
+fn a_damaged_event_has_nothing_cut_off_that_it_may_explain() {
+    let made = just_switched(false, 1, Fault::WriteFails);
+    let found = made.files_below("audit");
+    made.destroy("audit");
+    let made = made.named("backup");
+    made.configure(&[]).unwrap();
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 100..104);
+    log.close().unwrap();
+    made.put_back("audit", &found);
+    let made = made.named("audit");
+    let there = made.files_below("backup");
+    let event = br#"{"event":"#;
+    let mut damaged = 0;
+    for (name, whole) in segments(&there) {
+        let events = whole.windows(event.len()).enumerate().filter(|(_, window)| window == event);
+        for (at, _) in events {
+            let world = made.killed();
+            let mut content = whole.clone();
+            content[at] ^= 1;
+            world.machine.overwrite(&format!("backup/{name}"), &content);
+            match world.configure(&["/backup"]) {
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Tampered, "{name} at {at}: {error}");
+                    assert!(error.to_string().contains("Mend that first"), "{name} at {at}: {error}");
+                    assert_eq!(segments(&world.files_below("audit")), segments(&found), "{name} at {at}");
+                    damaged += 1;
+                }
+                // Nothing counts in it.
+                Ok(()) => assert!(world.verify().ok, "{name} at {at}"),
+            }
+            world.machine.overwrite(&format!("backup/{name}"), whole);
+            world.configure(&["/backup"]).unwrap();
+            world.check_contains((0..4).chain(100..104));
+        }
+    }
+    assert!(damaged > 1, "{damaged}");
+}
+
+/// Other paths have a frame there as well, and it is damaged: whatever precedes it, the copy that is whole stays.
+#[test]
+fn the_only_whole_copy_of_a_frame_stays_behind_a_damaged_one() {
+    let made = just_switched(false, 0, Fault::NoSpace);
+    let found = made.files_below("backup");
+    for (name, content) in segments(&found) {
+        if !made.files_below("audit").contains_key(name) {
+            made.machine.overwrite(&format!("audit/{name}"), content);
+        }
+    }
+    made.destroy("backup");
+    made.configure(&[]).unwrap();
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 50..51);
+    log.close().unwrap();
+    let (name, whole) = *segments(&found).last().unwrap();
+    let stays = |byte: usize, of_others: Option<usize>| {
+        let world = made.killed();
+        let back = of_others.unwrap_or(60);
+        let tail = &whole[whole.len() - back..whole.len() - back + 40];
+        for (other, mut content) in world.files_below("audit") {
+            let at = content.windows(tail.len()).position(|window| window == tail);
+            if let Some(at) = at.filter(|_| of_others.is_some() && other.ends_with(".seg")) {
+                content[at + 20] ^= 1;
+                world.machine.overwrite(&format!("audit/{other}"), &content);
+            }
+        }
+        world.put_back("backup", &found);
+        let mut content = whole.clone();
+        content[byte] ^= 0x20;
+        world.machine.overwrite(&format!("backup/{name}"), &content);
+        world.configure(&["/backup"]).unwrap();
+        world.files_below("backup").contains_key(name)
+    };
+    for byte in [60, 300, 450] {
+        for back in (60..240).step_by(40) {
+            assert!(stays(byte, Some(back)), "{byte}, {back}");
+        }
+    }
+    // Where they have all of it the copy would end the segment that has it.
+    assert!(!stays(60, None) && !stays(450, None));
 }
 
 /// A log whose `backup` is found, which alone has frames that are signed on the next path, behind ones that another path has as well. What lies on it.

@@ -235,19 +235,25 @@ impl World {
         self.open_stepped_in(Arc::new(self.machine.store(self.own)))
     }
 
+    /// The same with the smallest segments.
+    pub(super) fn open_with_small_segments(&self) -> Log {
+        let options = Self::options().segment_size(64 << 10);
+        let log = Arc::new(self.machine.store(self.own));
+        Log::open_stepped(log, self.keys(), options, self.environment.clone()).unwrap()
+    }
+
     /// The same of a log whose paths are put together already.
     pub(super) fn open_stepped_in(&self, log: Arc<dyn Store>) -> bulla::Result<Log> {
-        let keys = self.keys();
-        let options =
-            Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
-        Log::open_stepped(log, keys, options, self.environment.clone())
+        Log::open_stepped(log, self.keys(), Self::options(), self.environment.clone())
+    }
+
+    fn options() -> Options {
+        Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1)
     }
 
     pub(super) fn try_open(&self) -> bulla::Result<Log> {
-        let stores = (Arc::new(self.machine.store(self.own)), self.keys());
-        let options =
-            Options::default().memory(64 << 20).block_size(4 << 10).writers(1).compression(0).retries(1);
-        Log::open_stores(stores.0, stores.1, options, self.environment.clone())
+        let log = Arc::new(self.machine.store(self.own));
+        Log::open_stores(log, self.keys(), Self::options(), self.environment.clone())
     }
 
     pub(super) fn open(&self) -> Log {
@@ -285,8 +291,13 @@ impl World {
 
     /// Makes an entry durable in a frame of its own, and has nothing signed; of a log without threads.
     pub(super) fn commit_stepped(&self, log: &Log, number: u64) -> bulla::Result<()> {
+        self.commit_sized(log, number, 100)
+    }
+
+    /// The same of an entry with so many bytes.
+    pub(super) fn commit_sized(&self, log: &Log, number: u64, bytes: usize) -> bulla::Result<()> {
         let mut producer = log.producer()?;
-        producer.append(&Entry::new("read", &number.to_string()).payload(&[7; 100]))?;
+        producer.append(&Entry::new("read", &number.to_string()).payload(&vec![7; bytes]))?;
         let _ = producer.flush()?;
         while log.step(Step::Seal)? {}
         log.step(Step::Commit).map(drop)
@@ -411,7 +422,7 @@ impl World {
         Verify::open_store(log).unwrap().run().unwrap()
     }
 
-    fn told<T>(&self, of: impl Fn(Event) -> Option<T>) -> Vec<T> {
+    pub(super) fn told<T>(&self, of: impl Fn(Event) -> Option<T>) -> Vec<T> {
         let mut told = Vec::new();
         let tell = |logged: bulla::LoggedEvent| {
             told.extend(logged.event.ok().and_then(&of));

@@ -10,7 +10,6 @@ use crate::scan::events::each_event_but;
 use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest};
 use crate::scan::snapshot::Snapshot;
-use crate::write::aside;
 use crate::write::recover::{self, lost::furthest_tree};
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -35,17 +34,11 @@ impl Rest {
     /// # Errors
     /// `Tampered` where its tree is damaged, or what lies behind that; `Refused` where its `[log]` is not what it was written with; `NoKey` where the seal state is missing; `Unavailable` where a file cannot be read.
     pub(super) fn load(log: Arc<dyn Store>, config: &LogConfig, keys: &dyn Store) -> Result<Option<Self>> {
-        if segment::list(&*log)?.0.is_empty() && aside::by_openings(&*log)?.is_empty() {
+        if segment::list(&*log)?.0.is_empty() && segment::list_aside(&*log)?.is_empty() {
             return Ok(None);
         }
         let name = log.describe("");
-        let damaged = |error: Error| match error.kind() {
-            ErrorKind::Tampered => Error::tampered(format!(
-                "nothing tells which frames on a path that is found the log has gone on without, since {name} is damaged: {error}. Mend that \
-                 first, from a copy of the log: a file of its tree is the same on each path that has it"
-            )),
-            _ => error,
-        };
+        let damaged = |error| damaged(&name, error);
         let mut snapshot = Snapshot::of(log).map_err(damaged)?;
         let state = recover::read_state(keys, config)?;
         snapshot.checkpoint = furthest_tree(&*snapshot.store, snapshot.checkpoint, &state)?;
@@ -64,25 +57,28 @@ impl Rest {
         Ok(Some(Rest { manifest, missing, above, explained }))
     }
 
-    /// Whether a segment of a path that is found has, in the place of `frame` or behind it, what no other path has of the tree. What stands in its place is
-    /// another one, or damaged, and then no reason to do without what is behind.
+    /// Whether a segment of a path that is found has, in the place of `frame` or behind it, what no other path has whole of the tree. What stands in its
+    /// place is another one, or damaged, and then no reason to do without what is behind.
     pub(super) fn needs(&self, frame: u64, place: &Cursor) -> Result<bool> {
-        if self.missing.contains(frame) || !self.missing.has_from(frame) {
-            return Ok(self.missing.contains(frame));
+        if self.missing.contains(frame) {
+            return Ok(true);
         }
         let failed = Cell::new(None);
-        let is_missing = |Head { commitment, .. }: &Head| {
-            let missing = self.missing.contains(commitment.frame).then(|| self.commitment(commitment.frame));
-            match missing.transpose() {
-                Ok(missing) => missing.as_ref() == Some(commitment),
-                Err(error) => {
-                    failed.set(Some(error));
-                    true
-                }
-            }
+        let is_needed = |Head { commitment, .. }: &Head| {
+            self.lacks(commitment).unwrap_or_else(|error| {
+                failed.set(Some(error));
+                true
+            })
         };
-        let found = place.find(place.offset, is_missing)?;
+        let found = place.find(place.offset, is_needed)?;
         failed.into_inner().map_or(Ok(found.is_some()), Err)
+    }
+
+    /// Whether it is a frame of the tree that no other path has, whole.
+    fn lacks(&self, commitment: &Commitment) -> Result<bool> {
+        let frame = commitment.frame;
+        let is_of_tree = frame < self.manifest.size() && self.commitment(frame)? == *commitment;
+        Ok(is_of_tree && !self.has_sound(frame)?)
     }
 
     /// Where it lies, for messages.
@@ -151,15 +147,39 @@ impl Rest {
         }
     }
 
-    /// Whether an event tells, or may tell, where a segment ends, so that what is behind that is no frame's: duplicates of frames that were
-    /// taken into other segments among it.
+    /// Whether an event tells where a segment ends, so that what is behind that is no frame's: duplicates of frames that were taken into other segments
+    /// among it.
+    ///
+    /// # Errors
+    /// `Tampered` where no event does that can be read, and one is damaged.
     pub(super) fn explains(&self, name: &str) -> Result<bool> {
         let mut explained = self.explained.iter().any(|explained| explained == name);
         let explains = |event: Event| event.explains().is_some_and(|(segment, _)| segment == name);
         match each_event_but(&self.manifest, 0, &self.missing, |_, event| explained |= explains(event)) {
-            // One that is damaged may.
-            Err(error) if error.kind() == ErrorKind::Tampered => Ok(true),
-            read => read.map(|()| explained),
+            Err(error) if error.kind() == ErrorKind::Tampered && !explained => {
+                Err(damaged(&self.name(), error))
+            }
+            Err(error) if error.kind() != ErrorKind::Tampered => Err(error),
+            _ => Ok(explained),
         }
+    }
+
+    /// The same, or one may that is damaged.
+    pub(super) fn may_explain(&self, name: &str) -> Result<bool> {
+        match self.explains(name) {
+            Err(error) if error.kind() == ErrorKind::Tampered => Ok(true),
+            explains => explains,
+        }
+    }
+}
+
+/// Why nothing is changed while that is damaged.
+fn damaged(name: &str, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Tampered => Error::tampered(format!(
+            "nothing tells which frames on a path that is found the log has gone on without, since {name} is damaged: {error}. Mend that \
+             first, from a copy of the log: a file of its tree is the same on each path that has it"
+        )),
+        _ => error,
     }
 }
