@@ -9,7 +9,7 @@
 //! whoever reads a log or goes on with one gets its segments from there.
 
 use bulla_store::Store;
-use bulla_store::{Error, Result};
+use bulla_store::{Error, Item, Result};
 use std::{fmt, io};
 
 /// The directory of segments.
@@ -96,9 +96,18 @@ impl fmt::Display for AsideName {
 /// # Errors
 /// As [`list`].
 pub(crate) fn list_aside(store: &dyn Store) -> Result<Vec<AsideName>> {
-    let mut aside = list(store)?.1.iter().filter_map(|name| AsideName::parse(name)).collect::<Vec<_>>();
+    let files = list_items(store)?.into_iter().filter(|item| !item.directory);
+    let mut aside = files.filter_map(|file| AsideName::parse(&file.name)).collect::<Vec<_>>();
     aside.sort_unstable();
     Ok(aside)
+}
+
+/// What is in the directory of segments; nothing without it.
+fn list_items(store: &dyn Store) -> Result<Vec<Item>> {
+    match store.list(DIRECTORY) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        items => items.map_err(|error| Error::io(format!("listing {}", store.describe(DIRECTORY)), error)),
+    }
 }
 
 /// The log's segments in order, and the names in their directory that are none. Without the directory there are none.
@@ -117,14 +126,9 @@ pub(crate) fn list_behind(
     store: &dyn Store,
     name: Option<SegmentName>,
 ) -> Result<(Vec<SegmentName>, Vec<String>)> {
-    let items = match store.list(DIRECTORY) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        items => items,
-    };
-    let items = items.map_err(|error| Error::io(format!("listing {}", store.describe(DIRECTORY)), error))?;
     let mut segments = Vec::new();
     let mut others = Vec::new();
-    for item in items {
+    for item in list_items(store)? {
         match SegmentName::parse(&item.name).filter(|_| !item.directory) {
             Some(segment) if Some(segment) <= name || is_empty(store, segment)? => {}
             Some(segment) => segments.push(segment),

@@ -158,7 +158,7 @@ impl Found {
     ///
     /// # Errors
     /// `Unavailable` where the path that has it does not give it another name.
-    pub(crate) fn set_aside_elsewhere(&mut self, log: &dyn Store) -> Result<()> {
+    pub(crate) fn set_aside_elsewhere(&self, log: &dyn Store) -> Result<()> {
         let Some(paths) = log.paths().filter(|_| !self.survey.unreachable.is_empty()) else { return Ok(()) };
         let in_use = paths.current().1;
         for path in paths.present().iter().filter(|path| !Arc::ptr_eq(path, &in_use)) {
@@ -173,7 +173,8 @@ impl Found {
     /// `Unavailable` where a file cannot be read or written.
     pub(crate) fn adopt(self, log: &dyn Store, segment_size: u64) -> Result<Recovered> {
         let Found { checkpoint, tiles, bundle, survey, report, .. } = self;
-        match log.paths().is_some_and(Paths::has_lost_one) {
+        let has_lost_path = log.paths().is_some_and(Paths::has_lost_one);
+        match has_lost_path {
             // Frames that it had are not gone on with, and what was written of a tree with them is of another one.
             true => tree_files::cut_back(log, &tiles, &bundle)?,
             false => tree_files::remove_unfinished(log, checkpoint.size),
@@ -195,8 +196,11 @@ impl Found {
             given_up: _,
         } = survey;
         let mut events = adopt::rewrite(log, &scanned, next, &explained)?;
-        set_aside_on(log, &unreachable, next)?;
-        events.extend(adopt::tell_of_aside(log, (checkpoint.size, next), &explained)?);
+        if has_lost_path {
+            // What lies on other paths has another name by now.
+            set_aside_on(log, &unreachable, next)?;
+            events.extend(adopt::tell_of_aside(log, (checkpoint.size, next), &explained)?);
+        }
         let start = match scanned.last() {
             Some(last)
                 if (report.frames, report.torn_bytes) == (0, 0)
@@ -334,9 +338,12 @@ pub(crate) fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealSta
     Ok(state)
 }
 
-/// Sets those of the segments aside that lie on a path, or on any where that is the whole log and no other path has some any more.
+/// Sets aside those of the segments that lie on a path.
 fn set_aside_on(path: &dyn Store, unreachable: &[SegmentName], next: u64) -> Result<()> {
-    let there = if unreachable.is_empty() { Vec::new() } else { segment::list(path)?.0 };
+    if unreachable.is_empty() {
+        return Ok(());
+    }
+    let there = segment::list(path)?.0;
     let lies_there = |name: &&SegmentName| unreachable.contains(name);
     there.iter().filter(lies_there).try_for_each(|name| adopt::set_aside(path, *name, next))
 }
