@@ -85,6 +85,28 @@ fn what_nothing_leads_to_is_set_aside_on_each_path_that_has_it() {
     go_on(after);
 }
 
+/// Such a name is no proof: where no path was lost, nothing was, and no event says so.
+#[test]
+fn a_file_with_the_name_of_what_is_set_aside_is_not_told_of_where_no_path_was_lost() {
+    for paths in [&[][..], &["/backup"]] {
+        let world = World::new(paths);
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 0..4);
+        let world = world.killed();
+        // An opening tells of what one set aside that went on at this frame, or at one that nobody has signed.
+        let next = bulla::info_of(world.log()).unwrap().tree_size;
+        for next in 0..next + 8 {
+            let name = format!("audit/segments/{:020}.seg.at-{next}", 0);
+            world.machine.overwrite(&name, b"put there by somebody");
+        }
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 4..8);
+        log.close().unwrap();
+        assert_eq!(world.abandoned(), 0);
+        world.check_contains(0..8);
+    }
+}
+
 /// A log of which each path has frames that nobody has signed, and the first one is lost.
 fn scattered() -> World {
     let world = World::new(&["/backup", "/other"]);
