@@ -478,7 +478,7 @@ impl Committer {
         let mut name = free_name(&*self.store, first)?;
         if let Some(abandoned) = self.abandoned.filter(|abandoned| abandoned.first == first) {
             // A path that failed does not tell what lies on it.
-            name.generation = name.generation.max(abandoned.generation + 1);
+            name.generation = name.generation.max(abandoned.generation.saturating_add(1));
         }
         let file = path.create(&name.path())?;
         if std::mem::replace(&mut self.turn, turn) != turn {
@@ -564,9 +564,17 @@ impl Committer {
 /// The name of a new segment whose first frame is `first`. Of several segments with one first frame the last generation is
 /// the one that counts, so this one is of the generation after all that are there. Generations may be missing: a crash
 /// may have taken a name.
+///
+/// # Errors
+/// Where the directory cannot be listed, or a file has the last name of them all.
 pub(crate) fn free_name(store: &dyn Store, first: u64) -> io::Result<SegmentName> {
     let items = store.list(segment::DIRECTORY)?;
     let names = items.iter().filter_map(|item| SegmentName::parse(&item.name));
     let taken = names.filter(|name| name.first == first).map(|name| name.generation);
-    Ok(SegmentName { first, generation: taken.max().map_or(0, |generation| generation + 1) })
+    let generation = taken.max().map_or(Some(0), |generation| generation.checked_add(1));
+    let generation = generation.ok_or_else(|| {
+        let last = SegmentName { first, generation: u32::MAX };
+        io::Error::other(format!("{} leaves no name for a new segment", store.describe(&last.path())))
+    })?;
+    Ok(SegmentName { first, generation })
 }

@@ -10,6 +10,7 @@
 //!   would end another segment: what may still be taken up stays, and so does a damaged segment;
 //! - where a frame differs from one that a writer would go on with from other paths and nobody has signed, either may have been acknowledged, and nothing
 //!   tells which was later: the change is refused, as it is where the tree is damaged;
+//! - where frames are signed that no other path has, nothing is touched: no path is named but the one that has them;
 //! - nothing is cut off a segment of which an event explains what is behind its frames: that explains those bytes, and no others;
 //! - no frame is removed that does not lie elsewhere on that path, durably. Of the tree there, what may be over frames that are set aside is removed,
 //!   but for what the path's own checkpoint covers: whoever has the frames can make it anew;
@@ -24,6 +25,7 @@ use crate::format::frame;
 use crate::format::path::PathId;
 use crate::format::segment::{self, AsideName, SegmentName};
 use crate::keys::paths::{Fate, KnownPath};
+use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
 use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
@@ -31,14 +33,17 @@ use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
 use crate::scan::stored_tree;
 use crate::write::recover::is_sound;
+use crate::write::recover::lost::furthest_tree;
 use bulla_crypto::environment::Environment;
+use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::tile::{self, TilePath};
 use bulla_store::{Error, ErrorKind, Lock, Result, Store};
 use rest::Rest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSlice};
-use std::path::PathBuf;
+use std::iter;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// So many bytes are copied at a time.
@@ -63,30 +68,28 @@ pub(super) fn set_aside_what_is_superseded(
     // The log's own directory is not noted before it was written to.
     let own_is_found = fate(own) == Some(Fate::Lost);
     let is_found = |named: &Named<'_>| named.id.is_some_and(|id| matches!(fate(id), None | Some(Fate::Lost)));
-    let of_own = own_is_found.then_some(own_directory);
-    let stores =
-        of_own.into_iter().chain(named.iter().filter(|named| is_found(named)).map(|named| &named.store));
     let mut found = Vec::new();
-    for path in stores {
-        if let Some(path) = FoundPath::open(path.clone(), config)?
-            && path.has_more_than_it_covers()?
-        {
-            found.push(path);
+    // What the log is without them: a path that has nothing but what its own checkpoint covers is like one that was not lost.
+    let (mut others, mut also) = (Vec::new(), Vec::<PathBuf>::new());
+    let own = (own_directory, None, own_is_found);
+    let named = named.iter().map(|named| (&named.store, Some(named.path), is_found(named)));
+    for (store, place, is_found) in iter::once(own).chain(named) {
+        if is_found {
+            let Some(path) = FoundPath::open(store.clone(), config)? else { continue };
+            if path.has_more_than_it_covers()? {
+                found.push(path);
+                continue;
+            }
         }
-    }
-    // What the log is without them.
-    let of_rest = named.iter().filter(|named| !is_found(named)).collect::<Vec<_>>();
-    let mut others = of_rest.iter().map(|named| &named.store).collect::<Vec<_>>();
-    let mut also = of_rest.iter().map(|named| named.path.to_owned()).collect::<Vec<PathBuf>>();
-    if !own_is_found {
-        others.insert(0, own_directory);
-    } else if !also.is_empty() {
-        also.remove(0);
+        // The first one is named by its store.
+        also.extend(place.filter(|_| !others.is_empty()).map(Path::to_owned));
+        others.push(store);
     }
     let Some(first) = others.first().filter(|_| !found.is_empty()) else { return Ok(()) };
     let load = || Rest::load(join_paths((*first).clone(), None, &also, environment)?, config, keys);
     let Some(mut rest) = load()? else { return Ok(()) };
-    if undo_opening(&others, &found, &rest)? {
+    require_signed(&found, &rest)?;
+    if undo_opening(&others, &found, &rest, environment)? {
         let Some(again) = load()? else { return Ok(()) };
         rest = again;
     }
@@ -95,6 +98,26 @@ pub(super) fn set_aside_what_is_superseded(
     }
     let plans = found.iter().map(|path| path.plan(&rest)).collect::<Result<Vec<_>>>()?;
     found.iter().zip(plans).try_for_each(|(path, plan)| path.set_aside(plan, &rest, environment))
+}
+
+/// Where frames are signed that no other path has, refuses every path but the one that has their tree: what counts on another one depends on these frames.
+fn require_signed(found: &[FoundPath], rest: &Rest) -> Result<()> {
+    let signed = rest.state.chain.next_frame();
+    if signed <= rest.manifest.size() {
+        return Ok(());
+    }
+    let Some(other) = find(found, |found| Ok(!found.has_tree(&rest.state)?))? else { return Ok(()) };
+    let what = format!(
+        "{signed} frames of the log are signed, and {} has fewer: what counts of what lies there depends on those that it lacks",
+        other.path.describe("")
+    );
+    let way_out = match find(found, |found| found.has_tree(&rest.state))? {
+        Some(path) => format!("name {} first, and that one then", path.path.describe("")),
+        None => "name the path first that has them, and that one then; where it is lost for good, too, see `bulla restore \
+                 --older-log`"
+            .to_owned(),
+    };
+    Err(Error::new(ErrorKind::Refused, format!("{what}; {way_out}")))
 }
 
 /// What becomes of a segment of a path that is found.
@@ -119,6 +142,7 @@ struct Plan {
 /// A path that is found.
 struct FoundPath {
     path: Arc<dyn Store>,
+    checkpoint: Option<Checkpoint>,
     /// The frames that its own checkpoint covers.
     covered: u64,
     /// The segment that has the last of them.
@@ -130,14 +154,19 @@ struct FoundPath {
 impl FoundPath {
     /// Looks at it; nothing where it is no path of this log, which is told elsewhere.
     fn open(path: Arc<dyn Store>, config: &LogConfig) -> Result<Option<Self>> {
-        let covered = match read_note(&*path)?.map(|note| config.own_keys().open(&note)) {
-            Some(Ok(checkpoint)) => checkpoint.size,
-            Some(Err(_)) => return Ok(None),
-            None => 0,
-        };
+        let checkpoint = read_note(&*path)?.map(|note| config.own_keys().open(&note));
+        let Ok(checkpoint) = checkpoint.transpose() else { return Ok(None) };
+        let covered = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size);
         let (before, behind) =
             segment::list(&*path)?.0.into_iter().partition::<Vec<_>, _>(|name| name.first < covered);
-        Ok(Some(FoundPath { path, covered, last: before.last().copied(), behind }))
+        Ok(Some(FoundPath { path, checkpoint, covered, last: before.last().copied(), behind }))
+    }
+
+    /// Whether it has a tree of all frames of which the seal state speaks.
+    fn has_tree(&self, state: &SealState) -> Result<bool> {
+        let furthest = |checkpoint: &Checkpoint| furthest_tree(&*self.path, checkpoint.clone(), state);
+        let furthest = self.checkpoint.as_ref().map(furthest).transpose()?;
+        Ok(furthest.is_some_and(|checkpoint| checkpoint.size >= state.chain.next_frame()))
     }
 
     /// Whether anything lies there behind the frames that its own checkpoint covers.
@@ -172,12 +201,15 @@ impl FoundPath {
         Ok(false)
     }
 
-    /// Whether it has the frame that another path's segment should begin with.
+    /// Whether it has, whole, the frame that another path's segment should begin with.
     fn has(&self, segment: SegmentName) -> Result<bool> {
         for name in self.last.iter().chain(&self.behind).filter(|name| name.first <= segment.first) {
             let mut cursor = Cursor::open(&*self.path, *name)?;
             while let Some(Ok(head)) = cursor.peek()? {
-                if head.commitment.frame == segment.first && !cursor.is_copy(&head) {
+                if head.commitment.frame == segment.first
+                    && !cursor.is_copy(&head)
+                    && is_sound(&cursor, &head)?
+                {
                     return Ok(true);
                 }
                 cursor.pass(&head);
@@ -399,8 +431,15 @@ fn is_full(path: &str) -> bool {
 
 /// Undoes on the other paths what an opening of the log has begun that was cut short before it wrote a frame: segments that it set aside, since nothing led
 /// to them without a path which is found now, are put back; and the last one, where its first frame is torn, is set aside where a path that
-/// is found has that frame. What an event tells of, on whichever path, stays. Says whether there was any.
-fn undo_opening(others: &[&Arc<dyn Store>], found: &[FoundPath], rest: &Rest) -> Result<bool> {
+/// is found has that frame. What an event tells of, on whichever path, stays, and so does what an opening did whose frames were signed since. Says whether
+/// there was any.
+fn undo_opening(
+    others: &[&Arc<dyn Store>],
+    found: &[FoundPath],
+    rest: &Rest,
+    environment: &Environment,
+) -> Result<bool> {
+    let next = rest.size().max(rest.state.chain.next_frame());
     let mut has_undone = false;
     let is_told = |name: &str| Ok(rest.may_explain(name)? || any(found, |found| found.explains(name))?);
     let last = segment::list(&*rest.manifest.snapshot.store)?.0.last().copied();
@@ -409,7 +448,7 @@ fn undo_opening(others: &[&Arc<dyn Store>], found: &[FoundPath], rest: &Rest) ->
             let what = path.describe(what);
             move |error| Error::io(format!("giving {what} another name"), error)
         };
-        let is_begun = |aside: &AsideName| aside.next >= rest.size();
+        let is_begun = |aside: &AsideName| aside.next >= next;
         for aside in segment::list_aside(path)?.into_iter().filter(is_begun) {
             if !is_told(&aside.to_string())? {
                 let _lock = lock(path)?;
@@ -420,14 +459,19 @@ fn undo_opening(others: &[&Arc<dyn Store>], found: &[FoundPath], rest: &Rest) ->
                 has_undone = true;
             }
         }
-        if let Some(name) = last.filter(|name| name.first >= rest.size())
+        if let Some(name) = last.filter(|name| name.first == next)
             && segment::list(path)?.0.contains(&name)
             && is_torn(path, name, rest.log())?
             && any(found, |found| found.has(name))?
             && !is_told(&name.to_string())?
         {
             let _lock = lock(path)?;
-            move_aside(path, name).map(drop).map_err(failed(&name.path()))?;
+            let aside = move_aside(path, name).map_err(failed(&name.path()))?;
+            let (from, aside) = (path.describe(&name.path()), path.describe(&aside));
+            let told = format!(
+                "{from} is {aside} now, and counts for nothing: its first write was torn, and a path that is found has that frame"
+            );
+            environment.path_replaced.iter().for_each(|tell| tell(&told));
             has_undone = true;
         }
     }
@@ -457,9 +501,19 @@ fn is_torn(path: &dyn Store, name: SegmentName, log: LogId) -> Result<bool> {
     Ok(may_be_torn && cursor.find(cursor.offset, is_later)?.is_none())
 }
 
-/// Whether something holds of one of the paths that are found.
+/// The first of the paths that are found of which something holds.
+fn find(found: &[FoundPath], of: impl Fn(&FoundPath) -> Result<bool>) -> Result<Option<&FoundPath>> {
+    for path in found {
+        if of(path)? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether something holds of one of them.
 fn any(found: &[FoundPath], of: impl Fn(&FoundPath) -> Result<bool>) -> Result<bool> {
-    found.iter().try_fold(false, |holds, found| Ok(holds || of(found)?))
+    Ok(find(found, of)?.is_some())
 }
 
 /// This name of a segment, or another of its first frame, of a generation after all that these paths have, where one of them has it.
@@ -471,7 +525,10 @@ fn free_of_all<'a>(
     for path in paths {
         for name in segment::list(&**path)?.0.into_iter().filter(|name| name.first == segment.first) {
             is_free &= name != segment;
-            after = after.max(name.generation.saturating_add(1));
+            let next = name.generation.checked_add(1);
+            let taken =
+                || Error::unavailable(format!("{} leaves no other name", path.describe(&name.path())));
+            after = after.max(next.ok_or_else(taken)?);
         }
     }
     Ok(if is_free { segment } else { SegmentName { generation: after, ..segment } })

@@ -12,6 +12,7 @@ use crate::format::segment::{self, AsideName, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::write::commit::free_name;
 use bulla_store::{Error, Paths, Result, Store, StoreFile};
+use std::collections::HashSet;
 use std::io::{self, IoSlice};
 
 /// The most bytes behind the last frame of a segment of which the digest is told: twice the longest frame. Of more an event
@@ -80,10 +81,11 @@ pub(super) fn rewrite(
 /// acknowledged: see [`Engine`](crate::write::engine::Engine). It needs no room, so a full disk takes it.
 pub(super) fn set_aside(path: &dyn Store, segment: SegmentName, next: u64) -> Result<()> {
     let failed = |error| Error::io(format!("setting {} aside", path.describe(&segment.path())), error);
-    let taken = segment::list_aside(path)?;
-    let names = (0..).map(|number| AsideName { segment, next, number });
-    let free = names.filter(|name| !taken.contains(name)).map(AsideName::path).next();
-    let renamed = free.map_or(Ok(()), |aside| path.rename(&segment.path(), &aside));
+    let items = path.list(segment::DIRECTORY).map_err(failed)?;
+    let taken = items.into_iter().map(|item| item.name).collect::<HashSet<_>>();
+    let mut names = (0..).map(|number| AsideName { segment, next, number });
+    let free = names.find(|name| !taken.contains(&name.to_string())).expect("a directory has fewer names");
+    let renamed = path.rename(&segment.path(), &free.path());
     renamed.and_then(|()| path.sync_directory(segment::DIRECTORY)).map_err(failed)
 }
 

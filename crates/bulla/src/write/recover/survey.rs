@@ -4,6 +4,7 @@ use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
 use crate::format::event::Event;
 use crate::format::frame::{self, FrameError, Head};
+use crate::format::path::{self, PathId};
 use crate::format::segment::SegmentName;
 use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
@@ -224,8 +225,8 @@ impl Scan<'_> {
                 if !self.lost || is_signed || name.first < self.next {
                     return Err(self.missing(*name));
                 }
-                self.refuse_gap(scanned.last(), *name)?;
                 self.unreachable = segments[index..].to_vec();
+                self.refuse_gap(scanned.last())?;
                 break;
             }
             let limit = segments.get(index + 1).map(|next| next.first);
@@ -279,6 +280,9 @@ impl Scan<'_> {
             if (copy || wanted) && !is_sound(&cursor, &head)? {
                 break;
             }
+            if !copy && !self.is_as_signed(&head)? {
+                break;
+            }
             if !copy && !self.accept(&cursor, &head)? {
                 break;
             }
@@ -295,6 +299,17 @@ impl Scan<'_> {
             }
         }
         Ok(Scanned { cursor, kept, above, epoch })
+    }
+
+    /// Whether the last frame of which both anchors speak has the head that the tree has: the numbers of what is written next follow from it.
+    fn is_as_signed(&self, Head { commitment, encoded, .. }: &Head) -> Result<bool> {
+        let frame = commitment.frame;
+        if frame + 1 != self.anchored() {
+            return Ok(true);
+        }
+        let leaf = Chunk::load(self.store, frame, self.checkpoint.size)?.leaf(frame);
+        // Without that tile there is nothing to compare with, and verification tells so.
+        Ok(leaf.is_none_or(|leaf| leaf == tree::leaf_hash(encoded)))
     }
 
     /// Takes the next frame, unless its seal or its place in the numbering is wrong.
@@ -405,23 +420,46 @@ impl Scan<'_> {
         }
     }
 
-    /// What stands behind the last sound frame of a segment is damaged, and no torn write, where it reaches up to the segment that follows.
-    fn refuse_gap(&self, last: Option<&Scanned>, following: SegmentName) -> Result<()> {
-        let Some(Scanned { cursor, .. }) = last.filter(|last| last.cursor.offset < last.cursor.length) else {
-            return Ok(());
-        };
-        let before = following.first - 1;
-        let reaches = |head: &Head| {
-            head.commitment.log_id == self.config.id
-                && head.commitment.frame == before
-                && !cursor.is_copy(head)
-        };
-        match self.next == before || cursor.find(cursor.offset, reaches)?.is_some() {
-            true => {
-                Err(self.damaged(cursor, &format!("yet {} follows", self.store.describe(&following.path()))))
+    /// What stands behind the last sound frame of the segment before those to which nothing leads is a write that failed only where a path has failed since
+    /// that is lost, and had what comes before them. Else it is damage.
+    fn refuse_gap(&self, last: Option<&Scanned>) -> Result<()> {
+        match last.map(|last| &last.cursor).filter(|cursor| cursor.offset < cursor.length) {
+            Some(cursor) if !self.tell_of_lost_path()? => {
+                let following = self
+                    .unreachable
+                    .first()
+                    .map_or_else(String::new, |name| self.store.describe(&name.path()));
+                Err(self.damaged(cursor, &format!("yet {following} follows")))
             }
-            false => Ok(()),
+            _ => Ok(()),
         }
+    }
+
+    /// Whether an event in one of the segments to which nothing leads tells that a path took over from one that is not there.
+    fn tell_of_lost_path(&self) -> Result<bool> {
+        let id_of = |path: &dyn Store| path::read(path, self.config.id);
+        let ids = match self.store.paths() {
+            None => id_of(self.store).map(|id| vec![id]),
+            Some(paths) => paths.present().iter().map(|path| id_of(&**path)).collect(),
+        };
+        // Of one whose file cannot be read nobody knows.
+        let Ok(ids) = ids else { return Ok(false) };
+        let first = PathId::first_of(self.config.id);
+        let ids = ids.into_iter().map(|id| id.unwrap_or(first).to_string()).collect::<Vec<_>>();
+        for name in &self.unreachable {
+            let mut cursor = Cursor::open(self.store, *name)?;
+            while let Some(Ok(head)) = cursor.peek()? {
+                if head.commitment.kind == FrameKind::Event {
+                    match event_in(&cursor.locate(head.commitment.clone(), head.offset)) {
+                        Ok(Event::PathReplaced { from, .. }) if !ids.contains(&from) => return Ok(true),
+                        Err(error) if error.kind() != ErrorKind::Tampered => return Err(error),
+                        _ => {}
+                    }
+                }
+                cursor.pass(&head);
+            }
+        }
+        Ok(false)
     }
 
     /// That a segment is damaged where the next frame should be, since what `follows` tells that no crash left that.

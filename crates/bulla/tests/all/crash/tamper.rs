@@ -196,6 +196,36 @@ fn frames_missing_below_an_anchor_are_tampering() {
     assert!(report.ok, "nothing in it says so: {:#?}", report.findings);
 }
 
+/// The numbers of what is written next follow from the last frame that is signed. So damage in its head is refused: mended later, the log would have signed
+/// wrong ones.
+#[test]
+fn damage_in_what_is_signed_makes_no_wrong_number_of_what_is_written_next() {
+    let (machine, history) = log();
+    let (path, whole) = last_segment(&machine);
+    let mut refused = 0;
+    for at in 0..whole.len() {
+        let machine = machine.kill();
+        let mend = |machine: &Faults| {
+            let mut content = machine.read(&path).unwrap();
+            content[at] ^= 0x21;
+            machine.overwrite(&path, &content);
+        };
+        mend(&machine);
+        let Ok(log) = open(&machine) else {
+            refused += 1;
+            continue;
+        };
+        let mut producer = log.producer().unwrap();
+        history.with_entry("next", 0, |entry| producer.append(entry)).unwrap();
+        drop(producer);
+        log.close().unwrap();
+        mend(&machine);
+        let report = Verify::open_store(Arc::new(machine.store("audit"))).unwrap().run().unwrap();
+        assert!(report.ok, "byte {at}: {:#?}", report.findings);
+    }
+    assert!(refused > 300 && refused < whole.len(), "{refused} of {}", whole.len());
+}
+
 #[test]
 fn an_older_key_directory_signs_nothing_wrong() {
     let (machine, mut history) = (Faults::new(), SCENARIO.history());

@@ -4,6 +4,7 @@ use super::world::World;
 use crate::helpers::in_full;
 use bulla::event::Event;
 use bulla::{ErrorKind, FindingKind, Severity};
+use bulla_store::Store;
 use bulla_testkit::fault::Fault;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -83,6 +84,38 @@ fn what_nothing_leads_to_is_set_aside_on_each_path_that_has_it() {
     let path = |path: &str| after.files_below(path).keys().any(|other| other == name);
     assert!(path("backup") && path("other"));
     go_on(after);
+}
+
+/// Whatever has the name that it would get.
+#[test]
+fn what_nothing_leads_to_gets_a_name_that_is_free() {
+    let opened = scattered();
+    opened.open_stepped().unwrap().close().unwrap();
+    let aside = opened.files_below("other").into_keys().filter(|name| name.contains(".at-"));
+    let aside = aside.collect::<Vec<_>>();
+    assert_eq!(aside.len(), 2);
+    let after = scattered();
+    after.machine.store("other").create_directory(&aside[0]).unwrap();
+    after.machine.overwrite(&format!("other/{}", aside[1]), b"put there by somebody");
+    let log = after.open_stepped().unwrap();
+    after.append_stepped(&log, 100..104);
+    log.close().unwrap();
+    let there = after.files_below("other");
+    assert!(aside.iter().all(|name| there.contains_key(&format!("{name}.1"))), "{:?}", there.keys());
+    assert!((100..104).all(|number| after.salvaged().contains(&number)));
+}
+
+/// A generation behind which there is none leaves no name, and is told.
+#[test]
+fn a_segment_of_the_last_generation_is_told() {
+    let refused = |directory: &str| {
+        let after = scattered();
+        let name = format!("{directory}/segments/{:020}-{}.seg", 2, u32::MAX);
+        after.machine.overwrite(&name, b"");
+        after.try_open().err().map(|error| error.to_string())
+    };
+    let told = refused("other").unwrap();
+    assert!(told.contains("00000000000000000002-4294967295.seg leaves no name"), "{told}");
 }
 
 /// Such a name is no proof: where no path was lost, nothing was, and no event says so.

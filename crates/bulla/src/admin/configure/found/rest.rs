@@ -5,6 +5,7 @@ use crate::format::config::LogConfig;
 use crate::format::event::Event;
 use crate::format::frame::Head;
 use crate::format::segment::{self, SegmentName};
+use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
 use crate::scan::events::each_event_but;
 use crate::scan::lost::LostFrames;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 /// What the log is without the paths that are found.
 pub(super) struct Rest {
+    pub(super) state: SealState,
     pub(super) manifest: Manifest,
     /// The frames of the tree that no other path has.
     pub(super) missing: LostFrames,
@@ -54,7 +56,7 @@ impl Rest {
             Err(error) if error.kind() == ErrorKind::Tampered && lacks_signed => Default::default(),
             Err(error) => return Err(damaged(error)),
         };
-        Ok(Some(Rest { manifest, missing, above, explained }))
+        Ok(Some(Rest { state, manifest, missing, above, explained }))
     }
 
     /// Whether a segment of a path that is found has, in the place of `frame` or behind it, what no other path has whole of the tree. What stands in its

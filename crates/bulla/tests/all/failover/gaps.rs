@@ -1,0 +1,101 @@
+//! What is missing before segments of a log that has lost a path: lost with that, or damaged here.
+
+use super::world::World;
+use crate::helpers::in_full;
+use bulla::{ErrorKind, Step};
+use bulla_testkit::fault::Fault;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A log that lost a path some time ago, and how many entries were acknowledged since then, in several segments, of which a checkpoint covers one.
+fn rolled() -> (World, u64) {
+    let world = World::new(&["/backup"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::WriteFails);
+    world.append_stepped(&log, 4..8);
+    log.close().unwrap();
+    let world = world.killed().named("backup");
+    world.destroy("audit");
+    world.configure(&[]).unwrap();
+    let log = world.open_with_small_segments();
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let told = acknowledged.clone();
+    log.when_durable(move |entries| told.store(entries, Ordering::Relaxed));
+    world.commit_sized(&log, 100, 100).unwrap();
+    log.step(Step::Checkpoint).unwrap();
+    (101..400).for_each(|number| world.commit_sized(&log, number, 100).unwrap());
+    (world.killed(), acknowledged.load(Ordering::Relaxed))
+}
+
+/// What fills a segment was durable before the next one was begun, so what is missing there is no write that failed.
+#[test]
+fn a_segment_that_was_full_is_damaged_where_its_end_is_missing() {
+    let (world, acknowledged) = rolled();
+    assert_eq!(acknowledged, 300);
+    let there = world.files_below("backup");
+    let mut segments = there.iter().filter(|(name, _)| name.ends_with(".seg")).collect::<Vec<_>>();
+    // What the last one may have of a torn write is another matter.
+    segments.pop();
+    let (mut tried, mut refused) = (0, 0);
+    for (name, whole) in segments {
+        let without = |from: usize, to: usize| {
+            let mut content = whole.clone();
+            content[from..to.min(whole.len())].fill(0);
+            content
+        };
+        let sectors = (0..whole.len()).step_by(512).map(|at| without(at, at + 512));
+        let pages = (0..whole.len()).step_by(4096).map(|at| without(at, at + 4096));
+        let step = if in_full() { 1 } else { 97 };
+        let cut = (1..whole.len().min(8192)).step_by(step).map(|count| whole[..whole.len() - count].to_vec());
+        for (index, content) in sectors.chain(pages).chain(cut).enumerate() {
+            let what = format!("{name}, {index}, {} bytes", content.len());
+            let world = world.killed();
+            world.machine.overwrite(&format!("backup/{name}"), &content);
+            tried += 1;
+            match world.open_stepped() {
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Tampered, "{what}: {error}");
+                    refused += 1;
+                }
+                // The damage is below the anchors, or whole frames are gone, as somebody can take them away who has the storage.
+                Ok(log) => {
+                    let is_whole_frames = content.len() < whole.len() && log.recovery().torn_bytes == 0;
+                    assert!(
+                        log.recovery().entries + 1 >= 300 || is_whole_frames,
+                        "{what}: {:?}",
+                        log.recovery()
+                    );
+                }
+            }
+        }
+    }
+    assert!(tried > 150 && refused * 10 > tried * 9, "{refused} of {tried}");
+}
+
+/// A write that tore on a path, was done again on another one, and lost with that, is no damage.
+#[test]
+fn a_frame_that_tore_before_the_lost_path_took_it_is_no_damage() {
+    for fault in [Fault::WriteTearsAndFails, Fault::NoSpace, Fault::SyncFails] {
+        for (before, on_second) in (1..12).flat_map(|before| [(before, 1), (before, 2)]) {
+            let world = World::new(&["/backup"]);
+            let log = world.open_stepped().unwrap();
+            world.append_stepped(&log, 0..before);
+            world.machine.fail_below("audit", fault);
+            (before..before + on_second).for_each(|number| world.commit_stepped(&log, number).unwrap());
+            world.machine.heal();
+            world.machine.fail_below("backup", Fault::SyncFails);
+            (20..23).for_each(|number| world.commit_stepped(&log, number).unwrap());
+            for lost in [world.killed(), world.after_power_cut(before)] {
+                lost.destroy("backup");
+                lost.configure(&[]).unwrap();
+                let what = format!("{fault:?}, {before}, {on_second}");
+                let log = lost.open_stepped().map_err(|error| format!("{what}: {error}")).unwrap();
+                lost.append_stepped(&log, 100..104);
+                log.close().unwrap();
+                let left = lost.salvaged();
+                assert!((0..before).chain(100..104).all(|number| left.contains(&number)), "{what}: {left:?}");
+            }
+        }
+    }
+}

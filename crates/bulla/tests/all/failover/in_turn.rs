@@ -1,0 +1,143 @@
+//! Two paths that are lost one after the other, and found: what counts on either depends on what was signed since, and on where that lies.
+
+use super::world::World;
+use bulla::{ErrorKind, Severity};
+use bulla_testkit::fault::Fault;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// A log on the last of three paths, without the first one, that was lost with frames which nobody had signed, and without the second, on which it has gone on
+/// since; what lay on these two, and what it had by then.
+fn lost_in_turn(more: bool) -> (World, Files, Files, Vec<u64>) {
+    let world = World::new(&["/backup", "/other"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.commit_stepped(&log, 4).unwrap();
+    world.machine.fail_below("audit", Fault::SyncFails);
+    world.commit_stepped(&log, 5).unwrap();
+    world.machine.fail_below("backup", Fault::SyncFails);
+    world.commit_stepped(&log, 6).unwrap();
+    let world = world.killed();
+    let older = world.files_below("audit");
+    world.destroy("audit");
+    let world = world.named("backup");
+    world.configure(&["/other"]).unwrap();
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 100..104);
+    world.append_stepped(&log, 104..108);
+    log.close().unwrap();
+    let mut numbers = (0..4).chain(100..108).collect::<Vec<_>>();
+    let world = if more {
+        let log = world.open_stepped().unwrap();
+        // Nobody signs these.
+        (108..111).for_each(|number| world.commit_stepped(&log, number).unwrap());
+        numbers.extend(108..111);
+        world.killed()
+    } else {
+        world
+    };
+    let newer = world.files_below("backup");
+    world.destroy("backup");
+    let world = world.named("other");
+    world.configure(&[]).unwrap();
+    (world, older, newer, numbers)
+}
+
+/// The log has all of that, and goes on.
+fn is_whole(world: &World, numbers: &[u64], what: &str) {
+    let log = world.open_stepped().map_err(|error| format!("{what}: {error}")).unwrap();
+    world.append_stepped(&log, 200..204);
+    log.close().unwrap();
+    assert_eq!(world.exported().map_err(|error| error.to_string()), Ok(()), "{what}");
+    let all = numbers.iter().copied().chain(200..204).collect();
+    assert_eq!(world.salvaged(), all, "{what}");
+    let report = world.verify();
+    let bad = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+    assert_eq!(bad.count(), 0, "{what}: {:#?}", report.findings);
+}
+
+#[test]
+fn the_newer_one_can_be_named_first() {
+    for more in [false, true] {
+        let (world, older, newer, numbers) = lost_in_turn(more);
+        world.put_back("backup", &newer);
+        world.configure(&["/backup"]).unwrap();
+        world.put_back("audit", &older);
+        let world = world.named("audit");
+        world.configure(&["/other", "/backup"]).unwrap();
+        is_whole(&world, &numbers, &format!("{more}"));
+    }
+}
+
+#[test]
+fn the_older_one_is_refused_before_the_newer_one_is_there() {
+    for more in [false, true] {
+        let (world, older, newer, numbers) = lost_in_turn(more);
+        world.put_back("audit", &older);
+        let other = world.files_below("other");
+        let world = world.named("audit");
+        let refused = world.configure(&["/other"]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+        assert!(refused.to_string().contains("audit has fewer"), "{refused}");
+        assert_eq!((world.files_below("audit"), world.files_below("other")), (older.clone(), other));
+        // As the message says.
+        world.destroy("audit");
+        let world = world.named("other");
+        world.put_back("backup", &newer);
+        world.configure(&["/backup"]).unwrap();
+        world.put_back("audit", &older);
+        let world = world.named("audit");
+        world.configure(&["/other", "/backup"]).unwrap();
+        is_whole(&world, &numbers, &format!("{more}"));
+    }
+}
+
+#[test]
+fn both_can_be_named_at_once_unless_either_may_have_what_the_other_one_lacks() {
+    let (world, older, newer, numbers) = lost_in_turn(false);
+    world.put_back("audit", &older);
+    world.put_back("backup", &newer);
+    let world = world.named("audit");
+    world.configure(&["/other", "/backup"]).unwrap();
+    is_whole(&world, &numbers, "at once");
+
+    let (world, older, newer, _) = lost_in_turn(true);
+    world.put_back("audit", &older);
+    world.put_back("backup", &newer);
+    let refused = world.named("audit").configure(&["/other", "/backup"]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    assert!(refused.to_string().contains("name backup first"), "{refused}");
+}
+
+/// A segment that is whole was torn by nobody: it is led to by what is found.
+#[test]
+fn a_whole_segment_that_a_found_path_leads_to_stays() {
+    let world = World::new(&["/backup"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.commit_stepped(&log, 4).unwrap();
+    world.machine.fail_below("audit", Fault::SyncFails);
+    world.commit_stepped(&log, 5).unwrap();
+    let world = world.killed();
+    let found = world.files_below("audit");
+    world.destroy("audit");
+    let world = world.named("backup");
+    world.configure(&[]).unwrap();
+    let before = world.files_below("backup");
+    world.put_back("audit", &found);
+    let mut world = world.named("audit");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    world.tell_of_paths(move |what| tell.lock().unwrap().push(what.to_owned()));
+    world.configure(&["/backup"]).unwrap();
+    assert_eq!(*told.lock().unwrap(), [""; 0]);
+    let segments =
+        |files: Files| files.into_iter().filter(|(name, _)| name.ends_with(".seg")).collect::<Files>();
+    assert_eq!(segments(world.files_below("backup")), segments(before));
+    let log = world.open_stepped().unwrap();
+    assert_eq!(log.recovery().entries, 2);
+    log.close().unwrap();
+    world.check_contains(0..6);
+}
