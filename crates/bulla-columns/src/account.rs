@@ -1,5 +1,5 @@
-//! What sealing took: time by kind of work, and how often dictionaries helped. It is for people to read; no choice of the
-//! encoder depends on it, so that a block's bytes do not depend on the machine.
+//! What sealing took: time by kind of work, and how often dictionaries helped; and who is told of each point at which it can be interrupted. It is for
+//! people to read; no choice of the encoder depends on it, so that a block's bytes do not depend on the machine.
 
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ impl Task {
 #[derive(Default)]
 pub struct Account {
     clock: Option<Steady>,
+    point: Option<fn()>,
     since: u64,
     at: Option<Task>,
     /// Nanoseconds by kind of work.
@@ -46,6 +47,20 @@ impl Account {
         Account { clock: Some(clock), ..Account::default() }
     }
 
+    /// Calls `point` where long work can be interrupted, some hundred times a block or more.
+    #[must_use]
+    pub fn with_point(self, point: fn()) -> Self {
+        Account { point: Some(point), ..self }
+    }
+
+    /// A point at which work can be interrupted.
+    #[inline]
+    pub(crate) fn point(&self) {
+        if let Some(point) = self.point {
+            point();
+        }
+    }
+
     /// From here on time is counted as `work`'s, or as nobody's. Returns whose it was until here, to go back to.
     pub fn turn_to(&mut self, work: Option<Task>) -> Option<Task> {
         if let Some(clock) = &self.clock {
@@ -60,7 +75,7 @@ impl Account {
 
     /// Takes what was counted so far, and counts from zero again.
     pub fn settle(&mut self) -> Account {
-        let fresh = Account { clock: self.clock.clone(), ..Account::default() };
+        let fresh = Account { clock: self.clock.clone(), point: self.point, ..Account::default() };
         std::mem::replace(self, fresh)
     }
 }

@@ -13,6 +13,9 @@ use bulla_proof::EntryError;
 use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::varint;
 
+/// So many rows are taken apart at a time.
+const ROWS: usize = 64;
+
 /// Encodes blocks. Keeps its memory between them.
 pub struct Encoder {
     columns: Columns<'static>,
@@ -80,7 +83,7 @@ impl Encoder {
     ) -> Result<(i64, i64), EntryError> {
         let mut columns = std::mem::take(&mut self.columns).recycle();
         self.shared.clear();
-        let result = columns.transpose(rows, partition, &mut self.shared);
+        let result = columns.transpose(rows, partition, (&mut self.shared, &self.blobs.account));
         if result.is_ok() {
             self.write_block(&columns, partition, out, tell);
         }
@@ -192,6 +195,7 @@ impl Encoder {
         out: &mut Vec<u8>,
         mut tell: impl FnMut(Searched, Option<&[u8]>),
     ) {
+        self.blobs.account.point();
         let (field, _, kind) = FIELDS[index];
         let count = presence.iter().filter(|&presence| presence & field.bit() != 0).count();
         let Encoder { bitmap, numbers, strings, blobs, .. } = self;
@@ -230,9 +234,12 @@ impl<'a> Columns<'a> {
         &mut self,
         rows: &[&'a [u8]],
         partition: &Partition<'_>,
-        shared: &mut Rows,
+        (shared, account): (&mut Rows, &Account),
     ) -> Result<(), EntryError> {
         for (index, row) in rows.iter().enumerate() {
+            if index.is_multiple_of(ROWS) {
+                account.point();
+            }
             let row = RawRow::parse(row)?;
             let grouped = partition.is_grouped(index);
             self.times.push(row.time.cast_unsigned());

@@ -26,3 +26,4 @@ pub mod secret_line;
 pub mod signing;
 mod stanza;
 pub mod subject;
+pub mod yielding;

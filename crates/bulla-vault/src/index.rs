@@ -29,6 +29,7 @@ use super::table::Table;
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::subject::Secret;
+use bulla_crypto::yielding;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result};
 
@@ -311,6 +312,7 @@ impl IndexRows {
         let mut crowded = Vec::new();
         for OpenedBucket { bucket, cipher, rows } in self.buckets.values() {
             for (&place, row) in rows.iter().filter(|(_, row)| row.changed) {
+                yielding::point();
                 txn.put(Table::Index, cipher.row(place), &cipher.seal(place, &row.entries)?)?;
             }
             if bucket.is_crowded(rows.values().map(|row| row.entries.len())) {

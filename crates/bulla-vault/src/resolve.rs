@@ -15,6 +15,7 @@ use super::transaction_error::{TransactionError, damaged};
 use super::{Access, Shared, Vault};
 use bulla_crypto::group::{Missing, Whose};
 use bulla_crypto::subject::{Secret, Subject, SubjectKey};
+use bulla_crypto::yielding;
 use bulla_store::{Error, ErrorKind, Result};
 
 impl Vault {
@@ -212,7 +213,11 @@ impl Snapshot<'_> {
     /// Those who have these pseudonyms, in their order; `None` where one of them is nobody's.
     fn find_all(&self, pseudonyms: &[Pseudonym]) -> Result<Option<Vec<Subject>>, TransactionError> {
         let mut index = IndexRows::default();
-        pseudonyms.iter().map(|pseudonym| self.find_in(&mut index, *pseudonym)).collect()
+        let find = |(place, pseudonym): (usize, &Pseudonym)| {
+            yielding::point_of_loop(place);
+            self.find_in(&mut index, *pseudonym)
+        };
+        pseudonyms.iter().enumerate().map(find).collect()
     }
 
     fn find_in(
@@ -298,7 +303,8 @@ impl Change<'_, '_> {
             keys: &self.keys,
             erasing: self.erasing.clone(),
         };
-        for pseudonym in pseudonyms {
+        for (place, pseudonym) in pseudonyms.iter().enumerate() {
+            yielding::point_of_loop(place);
             let Vacant(vacant) = met.entry(*pseudonym) else { continue };
             let found = snapshot.find_in(&mut index, *pseudonym)?;
             if found.is_none() {
@@ -328,7 +334,8 @@ impl Change<'_, '_> {
         let people = self.people(new)?;
         rows::append(self.txn, &self.keys, &self.meta, &people)?;
         self.meta.next_number = end;
-        for (number, pseudonym) in (first..).zip(new) {
+        for (place, (number, pseudonym)) in (first..).zip(new).enumerate() {
+            yielding::point_of_loop(place);
             let entry = Entry { half: pseudonym.half(), number: u32::try_from(number).unwrap_or(u32::MAX) };
             index.insert(self.txn, &self.keys, entry)?;
         }

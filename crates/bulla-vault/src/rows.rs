@@ -23,6 +23,7 @@ use super::table::Table;
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::subject::Secret;
+use bulla_crypto::yielding;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result};
 
@@ -313,6 +314,7 @@ pub(super) fn append(
 ) -> Result<(), TransactionError> {
     let (mut sealer, mut number, mut rest) = (RowOpener::new(keys), meta.next_number, people);
     while !rest.is_empty() {
+        yielding::point();
         let (id, place) = (row_of(number), place_of(number));
         let mut row = read_with(&mut sealer, txn, meta, id)?.unwrap_or_else(Row::empty);
         if row.people().any(|(taken, _)| taken >= place) {

@@ -18,6 +18,7 @@ mod tests;
 
 pub use self::hmac::{BulkHmac, Tag};
 
+use crate::yielding;
 use bulla_proof::hash::{Hash, HashId, sha256};
 use bulla_proof::tree::Nodes;
 use bulla_proof::unit::{BlockNodes, FULL_NODE, LeafCounts, full_node, root_of_top};
@@ -83,7 +84,10 @@ impl BulkHasher {
             let (full, last) = leaves.as_chunks();
             above.clear();
             match self.parallel.filter(|_| hash == HashId::Sha256) {
-                Some(parallel) => full.chunks(LANES).for_each(|full| nodes(parallel, full, &mut above)),
+                Some(parallel) => full.chunks(LANES).for_each(|full| {
+                    yielding::point();
+                    nodes(parallel, full, &mut above);
+                }),
                 None => above.extend(full.iter().map(|children| one_by_one.node(children))),
             }
             match last {

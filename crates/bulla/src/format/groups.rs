@@ -8,6 +8,7 @@ use bulla_columns::{Encoder, Groups, Items, PERSONAL, Partition};
 use bulla_crypto::environment::{Cipher, apply_key_stream};
 use bulla_crypto::group::{GroupKey, GroupSecret};
 use bulla_crypto::hashing::BulkHasher;
+use bulla_crypto::yielding;
 use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
 use bulla_proof::hash::Hash;
@@ -125,7 +126,10 @@ pub(crate) fn encrypt(
     groups: &mut Groups,
 ) -> Result<()> {
     groups.begin(grouping.personal);
-    let of_group = |group: usize| members.of(group).iter().map(|&row| rows[row as usize]);
+    let of_group = |group: usize| {
+        yielding::point_of_loop(group);
+        members.of(group).iter().map(|&row| rows[row as usize])
+    };
     let no_row = |error: EntryError| Error::invalid(error.to_string());
     let all = (0..).zip(grouping.counted()).map(|(group, counted)| (of_group(group), counted));
     encoder.survey_groups(all, members.len(), grouping.personal, grouping.common).map_err(no_row)?;
@@ -135,6 +139,7 @@ pub(crate) fn encrypt(
     }
     encoder.account().turn_to(Some(Task::Encrypt));
     for (group, set) in grouping.sets.iter().enumerate() {
+        yielding::point_of_loop(group);
         cipher.seal_group(&set.key.key, groups.text_mut(group))?;
     }
     encoder.account().turn_to(Some(Task::Encode));
@@ -192,6 +197,7 @@ impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, 
         let mut items = (0..).zip(self.items.iter());
         let (mut rows, mut met) = (0..self.entries, 0);
         let next = |beginning: &mut Vec<u8>| {
+            yielding::point_of_loop(rows.start);
             // A group stands where its first row does; its other rows come with that.
             let row = rows.find(|&row| (self.group)(row).is_none_or(|group| group >= met));
             let salt = salts.next()?;

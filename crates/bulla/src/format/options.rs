@@ -273,9 +273,9 @@ impl Options {
         self.pin.as_deref().filter(|path| !path.as_os_str().is_empty())
     }
 
-    /// Whether threads that seal let others of the machine go first (default: no): on Linux they are ten steps nicer than the thread
-    /// that opens the log. For programs whose own answers are awaited, and entries are not: where processors are busy, entries are durable
-    /// later.
+    /// Whether threads that seal let others of the machine go first (default: no): they give their processor up each tenth of a millisecond,
+    /// and on Linux they are ten steps nicer than the thread that opens the log. For programs whose own answers are awaited, and entries are not:
+    /// where processors are busy, entries are durable later.
     pub fn yielding(mut self, yielding: bool) -> Self {
         self.yielding = Some(yielding);
         self

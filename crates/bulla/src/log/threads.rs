@@ -9,6 +9,7 @@ use crate::write::engine::committing::{Committing, SyncRequest};
 use crate::write::engine::sequencer::AssignedFrame;
 use crate::write::engine::{Engine, SerialStages};
 use bulla_crypto::environment::Interrupt;
+use bulla_crypto::yielding;
 use bulla_store::{Error, Result};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -135,6 +136,9 @@ fn seal(engine: &Engine, (): &mut ()) {
     #[cfg(target_os = "linux")]
     if engine.tuning.yielding {
         let _ = rustix::process::nice(NICER);
+    }
+    if engine.tuning.yielding {
+        yielding::begin();
     }
     let mut sealer = engine.sealer();
     while engine.seal_next(&mut sealer, true) {}

@@ -2,12 +2,16 @@
 
 use crate::format::groups::{Grouping, SubjectSet};
 use bulla_crypto::group::{BlockContext, Subjects};
+use bulla_crypto::yielding;
 use bulla_proof::entry::{Field, RawRow};
 use bulla_store::{Error, Result};
 use bulla_vault::Subject;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
+
+/// Of so many groups keys are derived at once.
+const KEYS: usize = 64;
 
 /// The data subjects of one entry, as indices into the list of all that were met.
 type Set = SmallVec<[u32; 2]>;
@@ -22,7 +26,8 @@ pub(crate) fn group(rows: &[&[u8]], place: BlockContext<'_>, subjects: &dyn Subj
     }
     let mut met = Met::default();
     let mut sets = Vec::with_capacity(rows.len());
-    for row in rows {
+    for (index, row) in rows.iter().enumerate() {
+        yielding::point_of_loop(index);
         sets.push(met.add(row)?);
     }
     let known = subjects.resolve(&met.names)?;
@@ -59,7 +64,10 @@ fn keyed(place: BlockContext<'_>, sets: &[Set], known: &[Subject]) -> Result<Vec
         _ => None,
     };
     let singles = sets.iter().filter_map(single).collect::<Vec<_>>();
-    let mut keys = place.keys_of_singles(&singles).into_iter();
+    let mut keys = singles.chunks(KEYS).flat_map(|singles| {
+        yielding::point();
+        place.keys_of_singles(singles)
+    });
     let keyed = |set: &Set| {
         let of_set = || set.iter().map(|&place| &known[place as usize]);
         let numbers = of_set().map(|subject| subject.number).collect::<SmallVec<_>>();

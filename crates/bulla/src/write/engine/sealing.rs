@@ -22,7 +22,7 @@ use crate::write::stage::queue::{Batch, Work};
 use crate::write::telemetry::{count, timed};
 use bulla_columns::account::Account;
 use bulla_crypto::group::BlockContext;
-use bulla_crypto::{epoch::EpochSecret, scrub::scrubbed};
+use bulla_crypto::{epoch::EpochSecret, scrub::scrubbed, yielding};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::{Error, ErrorKind, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,7 +36,7 @@ impl Engine {
             let clock = self.environment.clock.clone();
             Arc::new(move || clock.steady())
         });
-        BlockSealer::new(self.tuning.compression, account)
+        BlockSealer::new(self.tuning.compression, account.with_point(yielding::point))
     }
 
     /// Takes the next frame from the staging queue, with its numbers, and seals it; waits for one where `block`. False where
