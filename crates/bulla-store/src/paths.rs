@@ -68,6 +68,10 @@ pub trait Paths: Debug {
     /// not lost, however long.
     fn has_lost_one(&self) -> bool;
 
+    /// From which frame on none can have been lost with such a path: what was signed after all of them were said to be lost lay on none. 0 where there
+    /// is none, `u64::MAX` where nobody knows.
+    fn lost_below(&self) -> u64;
+
     /// Whether all paths that are named are there, and list their segments: what none of them has is on none. Looks at each of them.
     fn are_all_there(&self) -> bool;
 

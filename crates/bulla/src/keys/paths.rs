@@ -38,6 +38,8 @@ pub(crate) enum Fate {
 pub(crate) struct KnownPath {
     pub(crate) id: PathId,
     pub(crate) fate: Fate,
+    /// Of one that is lost, how many frames were signed when that was said, where it is known: none that was signed later lay there.
+    pub(crate) signed: Option<u64>,
     /// Where it lay last, for people.
     pub(crate) place: String,
 }
@@ -69,10 +71,10 @@ pub(crate) fn save(keys: &dyn Store, known: &[KnownPath]) -> Result<()> {
 fn text(known: &[KnownPath]) -> String {
     let line = |path: &KnownPath| {
         let fate = match path.fate {
-            Fate::Kept => "kept",
-            Fate::Spare => "spare",
-            Fate::Left => "left",
-            Fate::Lost => "lost",
+            Fate::Kept => "kept".to_owned(),
+            Fate::Spare => "spare".to_owned(),
+            Fate::Left => "left".to_owned(),
+            Fate::Lost => path.signed.map_or_else(|| "lost".to_owned(), |signed| format!("lost:{signed}")),
         };
         // A place is for people: a line end in it is none.
         format!("{} {fate} {}\n", path.id, path.place.replace(['\n', '\r'], "?"))
@@ -85,14 +87,18 @@ fn parse(bytes: &[u8]) -> Option<Vec<KnownPath>> {
     let line = |line: &str| {
         let mut words = line.strip_suffix('\n')?.splitn(3, ' ');
         let id = PathId::parse(words.next()?)?;
-        let fate = match words.next()? {
-            "kept" => Fate::Kept,
-            "spare" => Fate::Spare,
-            "left" => Fate::Left,
-            "lost" => Fate::Lost,
-            _ => return None,
+        let (fate, signed) = match words.next()? {
+            "kept" => (Fate::Kept, None),
+            "spare" => (Fate::Spare, None),
+            "left" => (Fate::Left, None),
+            "lost" => (Fate::Lost, None),
+            lost => {
+                let number = lost.strip_prefix("lost:")?;
+                let signed = number.parse::<u64>().ok().filter(|signed| signed.to_string() == number)?;
+                (Fate::Lost, Some(signed))
+            }
         };
-        Some(KnownPath { id, fate, place: words.next()?.to_owned() })
+        Some(KnownPath { id, fate, signed, place: words.next()?.to_owned() })
     };
     lines.split_inclusive('\n').map(line).collect()
 }
@@ -105,13 +111,18 @@ mod tests {
 
     #[test]
     fn what_is_written_down_is_read_back_or_refused_whole() {
-        let path =
-            |id, fate, place: &str| KnownPath { id: PathId(LogId([id; 16])), fate, place: place.to_owned() };
+        let path = |id, fate, place: &str| KnownPath {
+            id: PathId(LogId([id; 16])),
+            fate,
+            signed: None,
+            place: place.to_owned(),
+        };
         let known = vec![
             path(1, Fate::Left, "/var/log/audit"),
             path(2, Fate::Kept, "/mnt/a b"),
             path(4, Fate::Lost, "/mnt/a b"),
             path(5, Fate::Spare, "/mnt/c"),
+            KnownPath { signed: Some(1 << 40), ..path(6, Fate::Lost, "/mnt/d") },
         ];
         let keys = Memory::new();
         assert_eq!(load(&keys).unwrap(), []);

@@ -119,7 +119,15 @@ const MOST_SHOWN: usize = 8;
 /// Whether frames of a log that no path has are lost for good. Whoever comes upon frames that are missing asks this, and nothing else: what is
 /// missing otherwise lies on a path that is merely not there, or somebody who has the storage took it away.
 pub(crate) fn are_lost(store: &dyn Store) -> bool {
-    store.paths().is_some_and(|paths| paths.has_lost_one() && paths.are_all_there())
+    lost_below(store) > 0
+}
+
+/// From which frame on none is lost for good: 0 where no frame is.
+pub(crate) fn lost_below(store: &dyn Store) -> u64 {
+    store
+        .paths()
+        .filter(|paths| paths.has_lost_one() && paths.are_all_there())
+        .map_or(0, |paths| paths.lost_below())
 }
 
 #[cfg(test)]

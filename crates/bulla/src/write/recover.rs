@@ -29,7 +29,7 @@ use crate::format::event::Event;
 use crate::format::files;
 use crate::format::segment::{self, SegmentName};
 use crate::keys::seal_state::{Attempt, SealState};
-use crate::scan::lost::are_lost;
+use crate::scan::lost::lost_below;
 use crate::write::commit::Start;
 use crate::write::tree_files;
 use bulla_crypto::group::PartId;
@@ -114,7 +114,7 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
     let checkpoint = furthest_signed(log, checkpoint, &state)?;
     let (tiles, bundle) = tree_files::load_edge(log, &checkpoint)?;
     let segments = segment::list(log)?.0;
-    let survey = survey(log, config, (&state, &checkpoint, are_lost(log)), tiles.frontier(), &segments)?;
+    let survey = survey(log, config, (&state, &checkpoint, lost_below(log)), tiles.frontier(), &segments)?;
     let torn = survey.scanned.last().map_or(0, |last| last.cursor.length - last.cursor.offset);
     let report = Recovery {
         frames: survey.above().count() as u64,
@@ -286,10 +286,10 @@ pub(crate) fn beyond(
     state: &SealState,
     checkpoint: &Checkpoint,
 ) -> Result<Beyond> {
-    beyond_where(log, config, (state, checkpoint), are_lost(log))
+    beyond_where(log, config, (state, checkpoint), lost_below(log))
 }
 
-/// The same of a log whose frames that no path has are lost for good, or not.
+/// The same of a log of which from frame `lost_below` on none that no path has is lost for good.
 ///
 /// # Errors
 /// As [`survey`].
@@ -297,11 +297,11 @@ pub(crate) fn beyond_where(
     log: &dyn Store,
     config: &LogConfig,
     (state, checkpoint): (&SealState, &Checkpoint),
-    lost: bool,
+    lost_below: u64,
 ) -> Result<Beyond> {
     let (tiles, _) = tree_files::load_edge(log, checkpoint)?;
     let segments = segment::list(log)?.0;
-    let survey = survey(log, config, (state, checkpoint, lost), tiles.frontier(), &segments)?;
+    let survey = survey(log, config, (state, checkpoint, lost_below), tiles.frontier(), &segments)?;
     let entries = survey.above().map(|head| head.commitment.entries).sum();
     let edge = Edge::of(&tiles, &survey);
     let Survey { next, erased, given_up, explained, .. } = survey;

@@ -10,7 +10,7 @@
 //!   would end another segment: what may still be taken up stays, and so does a damaged segment;
 //! - where a frame differs from one that a writer would go on with from other paths and nobody has signed, either may have been acknowledged, and nothing
 //!   tells which was later: the change is refused, as it is where the tree is damaged;
-//! - where frames are signed that no other path has, nothing is touched: no path is named but the one that has them;
+//! - where the newest tree that is signed is on no path, nothing is touched: what counts on any depends on that;
 //! - nothing is cut off a segment of which an event explains what is behind its frames: that explains those bytes, and no others;
 //! - no frame is removed that does not lie elsewhere on that path, durably. Of the tree there, what may be over frames that are set aside is removed,
 //!   but for what the path's own checkpoint covers: whoever has the frames can make it anew;
@@ -32,8 +32,8 @@ use crate::scan::located::event_in;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
 use crate::scan::stored_tree;
-use crate::write::recover::is_sound;
 use crate::write::recover::lost::furthest_tree;
+use crate::write::recover::{self, is_sound};
 use bulla_crypto::environment::Environment;
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
@@ -68,27 +68,22 @@ pub(super) fn set_aside_what_is_superseded(
     // The log's own directory is not noted before it was written to.
     let own_is_found = fate(own) == Some(Fate::Lost);
     let is_found = |named: &Named<'_>| named.id.is_some_and(|id| matches!(fate(id), None | Some(Fate::Lost)));
-    let mut found = Vec::new();
-    // What the log is without them: a path that has nothing but what its own checkpoint covers is like one that was not lost.
-    let (mut others, mut also) = (Vec::new(), Vec::<PathBuf>::new());
-    let own = (own_directory, None, own_is_found);
-    let named = named.iter().map(|named| (&named.store, Some(named.path), is_found(named)));
-    for (store, place, is_found) in iter::once(own).chain(named) {
-        if is_found {
-            let Some(path) = FoundPath::open(store.clone(), config)? else { continue };
-            if path.has_more_than_it_covers()? {
-                found.push(path);
-                continue;
-            }
-        }
-        // The first one is named by its store.
-        also.extend(place.filter(|_| !others.is_empty()).map(Path::to_owned));
-        others.push(store);
-    }
+    let own = Place { store: own_directory, path: None, is_found: own_is_found };
+    let named = named.iter().map(|named| Place {
+        store: &named.store,
+        path: Some(named.path),
+        is_found: is_found(named),
+    });
+    let Some((found, of_rest)) = tell_apart(iter::once(own).chain(named).collect(), keys, config)? else {
+        return Ok(());
+    };
+    let others = of_rest.iter().map(|place| place.store).collect::<Vec<_>>();
+    // The first one is named by its store.
+    let also =
+        of_rest.iter().skip(1).filter_map(|place| Some(place.path?.to_owned())).collect::<Vec<PathBuf>>();
     let Some(first) = others.first().filter(|_| !found.is_empty()) else { return Ok(()) };
     let load = || Rest::load(join_paths((*first).clone(), None, &also, environment)?, config, keys);
     let Some(mut rest) = load()? else { return Ok(()) };
-    require_signed(&found, &rest)?;
     if undo_opening(&others, &found, &rest, environment)? {
         let Some(again) = load()? else { return Ok(()) };
         rest = again;
@@ -100,24 +95,61 @@ pub(super) fn set_aside_what_is_superseded(
     found.iter().zip(plans).try_for_each(|(path, plan)| path.set_aside(plan, &rest, environment))
 }
 
-/// Where frames are signed that no other path has, refuses every path but the one that has their tree: what counts on another one depends on these frames.
-fn require_signed(found: &[FoundPath], rest: &Rest) -> Result<()> {
-    let signed = rest.state.chain.next_frame();
-    if signed <= rest.manifest.size() {
-        return Ok(());
+/// Where a path of the log lies.
+struct Place<'a> {
+    store: &'a Arc<dyn Store>,
+    /// `None` of the log's own directory.
+    path: Option<&'a Path>,
+    /// Whether it is named again after it was lost, or the key directory does not know it.
+    is_found: bool,
+}
+
+/// The paths of which frames may count for nothing, and the others, which tell what does; nothing where nothing tells.
+///
+/// These are the paths that are found, but for those that have nothing beyond what their own checkpoint covers. Where one of them has the tree of which the
+/// seal state speaks, and none of the others does, the log had gone on there: it tells what counts on all others. Where none has it nothing tells, and the log
+/// cannot be opened either, until one is named that has, or what is signed is given up.
+fn tell_apart<'a>(
+    places: Vec<Place<'a>>,
+    keys: &dyn Store,
+    config: &LogConfig,
+) -> Result<Option<(Vec<FoundPath>, Vec<Place<'a>>)>> {
+    let state = recover::read_state(keys, config);
+    let has_tree = |path: &FoundPath| state.as_ref().map_or(Ok(false), |state| path.has_tree(state));
+    let open = |place: &Place<'_>| FoundPath::open(place.store.clone(), config);
+    let (of_found, of_kept) = places.into_iter().partition::<Vec<_>, _>(|place| place.is_found);
+    let (mut brings_tree, mut has_more, mut opened) = (false, false, Vec::new());
+    for place in of_found {
+        // What is none of this log is told elsewhere.
+        let Some(path) = open(&place)? else { continue };
+        brings_tree |= has_tree(&path)?;
+        has_more |= path.has_more_than_it_covers()?;
+        opened.push((place, Some(path)));
     }
-    let Some(other) = find(found, |found| Ok(!found.has_tree(&rest.state)?))? else { return Ok(()) };
-    let what = format!(
-        "{signed} frames of the log are signed, and {} has fewer: what counts of what lies there depends on those that it lacks",
-        other.path.describe("")
-    );
-    let way_out = match find(found, |found| found.has_tree(&rest.state))? {
-        Some(path) => format!("name {} first, and that one then", path.path.describe("")),
-        None => "name the path first that has them, and that one then; where it is lost for good, too, see `bulla restore \
-                 --older-log`"
-            .to_owned(),
-    };
-    Err(Error::new(ErrorKind::Refused, format!("{what}; {way_out}")))
+    if !brings_tree && !has_more {
+        return Ok(None);
+    }
+    let mut lacks_tree = true;
+    for place in of_kept {
+        let path = open(&place)?;
+        lacks_tree &= !path.as_ref().map_or(Ok(false), has_tree)?;
+        opened.push((place, path));
+    }
+    if lacks_tree && !brings_tree && state.is_ok() {
+        return Ok(None);
+    }
+    let had_gone_on_there = lacks_tree && brings_tree;
+    let (mut found, mut rest) = (Vec::new(), Vec::new());
+    for (place, path) in opened {
+        let counts = |path: &FoundPath| if had_gone_on_there { has_tree(path) } else { Ok(!place.is_found) };
+        match path {
+            Some(path) if !counts(&path)? && path.has_more_than_it_covers()? => found.push(path),
+            _ => rest.push(place),
+        }
+    }
+    // The log's own directory comes first.
+    rest.sort_by_key(|place| place.path.is_some());
+    Ok(Some((found, rest)))
 }
 
 /// What becomes of a segment of a path that is found.
@@ -501,19 +533,9 @@ fn is_torn(path: &dyn Store, name: SegmentName, log: LogId) -> Result<bool> {
     Ok(may_be_torn && cursor.find(cursor.offset, is_later)?.is_none())
 }
 
-/// The first of the paths that are found of which something holds.
-fn find(found: &[FoundPath], of: impl Fn(&FoundPath) -> Result<bool>) -> Result<Option<&FoundPath>> {
-    for path in found {
-        if of(path)? {
-            return Ok(Some(path));
-        }
-    }
-    Ok(None)
-}
-
-/// Whether something holds of one of them.
+/// Whether something holds of one of the paths that are found.
 fn any(found: &[FoundPath], of: impl Fn(&FoundPath) -> Result<bool>) -> Result<bool> {
-    Ok(find(found, of)?.is_some())
+    found.iter().try_fold(false, |holds, found| Ok(holds || of(found)?))
 }
 
 /// This name of a segment, or another of its first frame, of a generation after all that these paths have, where one of them has it.

@@ -12,6 +12,7 @@ use crate::keys::paths::{self as known, Fate, KnownPath};
 use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
 use crate::scan::paths::{join_to_write, open_path, signed_elsewhere};
+use crate::write::recover;
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result, Store};
@@ -137,7 +138,8 @@ pub(super) fn make(
     )?;
     let gone = let_go.iter().map(|(id, _)| *id).collect::<Vec<_>>();
     let before = with_first(&remembered, own, config.id);
-    let all = known_from_now_on(&before, own, &made, &gone);
+    let signed = recover::read_state(keys, config).ok().map(|state| state.chain.next_frame());
+    let all = known_from_now_on((&before, signed), own, &made, &gone);
     let is_made = |change: &PathChange| changes.iter().any(|made: &PathChange| made.id == change.id);
     let others = differences(&before, &all).filter(|change| !is_made(change)).collect::<Vec<_>>();
     if others.iter().any(|change| change.outcome == PathOutcome::Found) {
@@ -218,14 +220,19 @@ fn with_first(remembered: &[KnownPath], own: PathId, log: LogId) -> Vec<KnownPat
     let is_known = |id: PathId| remembered.iter().any(|known| known.id == id);
     let mut all = remembered.to_vec();
     if own != first && is_known(own) && !is_known(first) {
-        all.push(KnownPath { id: first, fate: Fate::Kept, place: "the log's first directory".to_owned() });
+        all.push(KnownPath {
+            id: first,
+            fate: Fate::Kept,
+            signed: None,
+            place: "the log's first directory".to_owned(),
+        });
     }
     all
 }
 
-/// What the key directory is to remember of a log whose own directory is the path `own`, and whose others are `made`.
+/// What the key directory is to remember of a log of which so many frames are signed, whose own directory is the path `own`, and whose others are `made`.
 fn known_from_now_on(
-    remembered: &[KnownPath],
+    (remembered, signed): (&[KnownPath], Option<u64>),
     own: PathId,
     made: &[Made<'_>],
     let_go: &[PathId],
@@ -238,7 +245,7 @@ fn known_from_now_on(
             // What nothing is known of, and what was found again, may have been used.
             None | Some(Fate::Kept | Fate::Lost) => Fate::Kept,
         };
-        KnownPath { id, fate, place: path.display().to_string() }
+        KnownPath { id, fate, signed: None, place: path.display().to_string() }
     };
     let is_gone = |known: &&KnownPath| {
         let is_named = known.id == own || made.iter().any(|made| made.id == known.id);
@@ -248,10 +255,13 @@ fn known_from_now_on(
     // Those that were lost before come first, and are forgotten first.
     lost.sort_by_key(|known| known.fate != Fate::Lost);
     let lost = lost.split_off(lost.len().saturating_sub(known::MOST_LOST)).into_iter();
-    let lost = lost.map(|known| KnownPath { fate: Fate::Lost, ..known.clone() });
+    let lost = lost.map(|known| match known.fate {
+        Fate::Lost => known.clone(),
+        Fate::Kept | Fate::Left | Fate::Spare => KnownPath { fate: Fate::Lost, signed, ..known.clone() },
+    });
     let own = remembered.iter().filter(|known| known.id == own).map(|known| match known.fate {
         // It is there.
-        Fate::Lost => KnownPath { fate: Fate::Kept, ..known.clone() },
+        Fate::Lost => KnownPath { fate: Fate::Kept, signed: None, ..known.clone() },
         Fate::Kept | Fate::Left | Fate::Spare => known.clone(),
     });
     let place = |id: PathId| remembered.iter().position(|known| known.id == id).unwrap_or(usize::MAX);
@@ -356,13 +366,13 @@ mod tests {
     #[test]
     fn what_is_lost_stays_known_and_never_grows_without_end() {
         let id = |id: u8| PathId(LogId([id; 16]));
-        let known = |of: u8, fate| KnownPath { id: id(of), fate, place: format!("/{of}") };
+        let known = |of: u8, fate| KnownPath { id: id(of), fate, signed: None, place: format!("/{of}") };
         let (own, place) = (known(0, Fate::Kept), Path::new("/disk"));
         // One that was there before.
         let made = |of: u8| Made { id: id(of), path: place, is_new: false };
         let mut remembered = vec![own.clone()];
         for disk in 1..=20 {
-            remembered = known_from_now_on(&remembered, own.id, &[made(disk)], &[]);
+            remembered = known_from_now_on((&remembered, None), own.id, &[made(disk)], &[]);
             let lost = (1..disk).rev().take(known::MOST_LOST).collect::<Vec<_>>().into_iter().rev();
             let mut expected =
                 vec![own.clone(), KnownPath { place: "/disk".to_owned(), ..known(disk, Fate::Kept) }];
@@ -371,17 +381,17 @@ mod tests {
             assert_eq!(remembered, expected);
         }
         // One that was looked at before it was left out is not lost, and one that is found is none any more.
-        let left = known_from_now_on(&remembered, own.id, &[made(19)], &[id(20)]);
+        let left = known_from_now_on((&remembered, None), own.id, &[made(19)], &[id(20)]);
         assert!(left.iter().all(|known| known.id != id(20)));
         assert_eq!(
             left.iter().filter(|known| known.id == id(19)).map(|known| known.fate).collect::<Vec<_>>(),
             [Fate::Kept]
         );
         // Under the name of another path the first one is lost.
-        let moved = known_from_now_on(&remembered, id(20), &[], &[]);
+        let moved = known_from_now_on((&remembered, None), id(20), &[], &[]);
         assert!(moved.contains(&known(0, Fate::Lost)) && moved[0].id == id(20), "{moved:?}");
         // Under its own name again it is not.
-        let back = known_from_now_on(&moved, id(0), &[made(20)], &[]);
+        let back = known_from_now_on((&moved, None), id(0), &[made(20)], &[]);
         assert!(back.contains(&known(0, Fate::Kept)), "{back:?}");
         let found = differences(&moved, &back).collect::<Vec<_>>();
         assert_eq!(found, [PathChange::new("/0", id(0), PathOutcome::Found)]);
@@ -393,16 +403,16 @@ mod tests {
         let id = |id: u8| PathId(LogId([id; 16]));
         let places = [PathBuf::from("/used"), PathBuf::from("/spare")];
         let made = |of: u8| Made { id: id(of), path: &places[usize::from(of) - 1], is_new: true };
-        let mut remembered = known_from_now_on(&[], id(0), &[made(1), made(2)], &[]);
+        let mut remembered = known_from_now_on((&[], None), id(0), &[made(1), made(2)], &[]);
         assert!(remembered.iter().all(|known| known.fate == Fate::Spare), "{remembered:?}");
         // Named once more each is what it was.
         let named = |of: u8| Made { is_new: false, ..made(of) };
-        assert_eq!(known_from_now_on(&remembered, id(0), &[named(1), named(2)], &[]), remembered);
+        assert_eq!(known_from_now_on((&remembered, None), id(0), &[named(1), named(2)], &[]), remembered);
         remembered[0].fate = Fate::Kept;
-        let left = known_from_now_on(&remembered, id(0), &[], &[]);
+        let left = known_from_now_on((&remembered, None), id(0), &[], &[]);
         let lost = KnownPath { fate: Fate::Lost, ..remembered[0].clone() };
         assert_eq!(left, [lost]);
         // One that is there and of which nothing is known may have been used.
-        assert_eq!(known_from_now_on(&left, id(0), &[named(2)], &[])[0].fate, Fate::Kept);
+        assert_eq!(known_from_now_on((&left, None), id(0), &[named(2)], &[])[0].fate, Fate::Kept);
     }
 }

@@ -4,7 +4,7 @@ use crate::format::segment;
 use crate::keys::seal_state::SealState;
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::{Scan, Tail};
-use crate::scan::lost::are_lost;
+use crate::scan::lost::lost_below;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::unsigned;
 use crate::write::recover;
@@ -69,7 +69,8 @@ fn objection(scan: &Scan<'_>, log: &Snapshot, state: Option<SealState>) -> Resul
     };
     let Some((state, tree)) = state.or_else(here).zip(scan.frontier()) else { return Ok(None) };
     let segments = segment::list(&**store)?.0;
-    let survey = recover::survey(&**store, config, (&state, checkpoint, are_lost(&**store)), tree, &segments);
+    let survey =
+        recover::survey(&**store, config, (&state, checkpoint, lost_below(&**store)), tree, &segments);
     match survey.and_then(|survey| survey.stranger(config.id)) {
         Ok(stranger) => Ok(stranger),
         Err(error) if error.io_error().is_some() => Err(error),

@@ -178,7 +178,7 @@ impl LogPaths {
 
 /// Notes what became of a path.
 fn set(known: &mut Vec<KnownPath>, id: PathId, place: &str, fate: Fate) {
-    let path = KnownPath { id, fate, place: place.to_owned() };
+    let path = KnownPath { id, fate, signed: None, place: place.to_owned() };
     match known.iter_mut().find(|known| known.id == id) {
         Some(known) => *known = path,
         None => known.push(path),
@@ -395,10 +395,16 @@ impl Paths for LogPaths {
     }
 
     fn has_lost_one(&self) -> bool {
+        self.lost_below() > 0
+    }
+
+    fn lost_below(&self) -> u64 {
         let state = self.state();
         let is_there =
             |id: PathId| state.paths.iter().any(|path| path.absent.is_none() && path.id == Some(id));
-        state.known.iter().any(|known| known.fate == Fate::Lost && !is_there(known.id))
+        let lost = state.known.iter().filter(|known| known.fate == Fate::Lost && !is_there(known.id));
+        // Nothing is signed of no frame.
+        lost.map(|known| known.signed.map_or(u64::MAX, |signed| signed.max(1))).max().unwrap_or(0)
     }
 
     fn are_all_there(&self) -> bool {

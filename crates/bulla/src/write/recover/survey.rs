@@ -57,8 +57,8 @@ struct Scan<'a> {
     config: &'a LogConfig,
     state: &'a SealState,
     checkpoint: &'a Checkpoint,
-    /// Whether frames that no path has are lost for good.
-    lost: bool,
+    /// From which frame on none that no path has is lost for good; 0 where no frame is.
+    lost_below: u64,
     unreachable: Vec<SegmentName>,
     next: u64,
     next_entry: u64,
@@ -76,7 +76,7 @@ struct Scan<'a> {
 }
 
 /// Looks at what lies beyond a checkpoint, with what the writing host knows of the log: which frames count, and that nothing
-/// speaks against going on behind them. `tree` is that of the checkpoint; `lost` says whether frames that no path has are lost for good. Changes nothing.
+/// speaks against going on behind them. `tree` is that of the checkpoint; from frame `lost_below` on none that no path has is lost for good. Changes nothing.
 ///
 /// # Errors
 /// `Tampered` where the log is not what was written, `Refused` where its `[log]` is not, `Unavailable` where a file cannot be
@@ -84,7 +84,7 @@ struct Scan<'a> {
 pub(crate) fn survey(
     log: &dyn Store,
     config: &LogConfig,
-    (state, checkpoint, lost): (&SealState, &Checkpoint, bool),
+    (state, checkpoint, lost_below): (&SealState, &Checkpoint, u64),
     tree: tree::Frontier,
     segments: &[SegmentName],
 ) -> Result<Survey> {
@@ -99,7 +99,7 @@ pub(crate) fn survey(
         config,
         state,
         checkpoint,
-        lost,
+        lost_below,
         unreachable: Vec::new(),
         next: 0,
         next_entry: 0,
@@ -221,8 +221,9 @@ impl Scan<'_> {
                 self.pass_lost(&mut scanned)?;
             }
             if name.first != self.next {
-                let is_signed = self.next < self.state.chain.next_frame().max(self.checkpoint.size);
-                if !self.lost || is_signed || name.first < self.next {
+                // What was written before the loss was set aside before anything was signed since.
+                let signed = self.state.chain.next_frame().max(self.checkpoint.size);
+                if self.lost_below < signed || self.next < signed || name.first < self.next {
                     return Err(self.missing(*name));
                 }
                 self.unreachable = segments[index..].to_vec();
@@ -236,10 +237,10 @@ impl Scan<'_> {
         Ok(scanned)
     }
 
-    /// Of a log that has lost a path, goes on behind all that is signed where the last of that lay on it: the tree tells where it ends. What
+    /// Of a log that has lost a path, and has signed nothing since, goes on behind all that is signed where the last of that lay on it: the tree tells where it ends. What
     /// was `scanned` before it is no place to go on at.
     fn pass_lost(&mut self, scanned: &mut Vec<Scanned>) -> Result<()> {
-        if self.lost && self.next < self.anchored() {
+        if self.next < self.anchored() && self.anchored() <= self.lost_below {
             self.refuse_later_groups(scanned.last())?;
             scanned.clear();
             (self.next, self.next_entry) = (self.anchored(), self.entries_before(self.anchored())?);
@@ -292,23 +293,30 @@ impl Scan<'_> {
                 kept = head.end();
             }
             if head.commitment.kind == FrameKind::Epoch && above.is_empty() {
-                epoch = (!is_above).then_some((head.offset, head.length()));
+                epoch = (!is_above).then_some(head.clone());
             }
             if is_above {
                 above.push(head);
             }
         }
+        if let Some(epoch) = epoch.as_ref().filter(|_| !above.is_empty()) {
+            self.check_epoch(&cursor, epoch)?;
+        }
+        let epoch = epoch.map(|epoch| (epoch.offset, epoch.length()));
         Ok(Scanned { cursor, kept, above, epoch })
     }
 
     /// Whether the last frame of which both anchors speak has the head that the tree has: the numbers of what is written next follow from it.
-    fn is_as_signed(&self, Head { commitment, encoded, .. }: &Head) -> Result<bool> {
-        let frame = commitment.frame;
-        if frame + 1 != self.anchored() {
+    fn is_as_signed(&self, head: &Head) -> Result<bool> {
+        Ok(head.commitment.frame + 1 != self.anchored() || self.is_leaf(head)?)
+    }
+
+    /// Whether a head is the one that the tree has. Without that tile, or above the tree, there is nothing to compare with.
+    fn is_leaf(&self, Head { commitment, encoded, .. }: &Head) -> Result<bool> {
+        if commitment.frame >= self.checkpoint.size {
             return Ok(true);
         }
-        let leaf = Chunk::load(self.store, frame, self.checkpoint.size)?.leaf(frame);
-        // Without that tile there is nothing to compare with, and verification tells so.
+        let leaf = Chunk::load(self.store, commitment.frame, self.checkpoint.size)?.leaf(commitment.frame);
         Ok(leaf.is_none_or(|leaf| leaf == tree::leaf_hash(encoded)))
     }
 
@@ -349,6 +357,18 @@ impl Scan<'_> {
         self.next = frame + 1;
         self.next_entry = first_entry + entries;
         Ok(true)
+    }
+
+    /// That an epoch frame which what is adopted is to begin with is the one that was signed: a copy of a damaged one would stay when that is mended.
+    fn check_epoch(&self, cursor: &Cursor, epoch: &Head) -> Result<()> {
+        match self.is_leaf(epoch)? && is_sound(cursor, epoch)? {
+            true => Ok(()),
+            false => Err(Error::tampered(format!(
+                "{} is damaged at offset {}, where the epoch of what follows is; run `bulla verify`",
+                self.store.describe(&cursor.name.path()),
+                epoch.offset
+            ))),
+        }
     }
 
     /// Takes in what an event says: of `[log]`, of holds and of parts that were given up one that is `sealed`, of which the seal state does not speak yet.
@@ -435,7 +455,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether an event in one of the segments to which nothing leads tells that a path took over from one that is not there.
+    /// Whether an event in the segments to which nothing leads tells that a path took over from one that is not there, or may have come next: they hold
+    /// one group, as the first one that is written where a path takes over.
     fn tell_of_lost_path(&self) -> Result<bool> {
         let id_of = |path: &dyn Store| path::read(path, self.config.id);
         let ids = match self.store.paths() {
@@ -446,9 +467,13 @@ impl Scan<'_> {
         let Ok(ids) = ids else { return Ok(false) };
         let first = PathId::first_of(self.config.id);
         let ids = ids.into_iter().map(|id| id.unwrap_or(first).to_string()).collect::<Vec<_>>();
+        let mut groups = BTreeSet::new();
         for name in &self.unreachable {
             let mut cursor = Cursor::open(self.store, *name)?;
             while let Some(Ok(head)) = cursor.peek()? {
+                if !cursor.is_copy(&head) && groups.len() < 2 {
+                    groups.insert(head.group);
+                }
                 if head.commitment.kind == FrameKind::Event {
                     match event_in(&cursor.locate(head.commitment.clone(), head.offset)) {
                         Ok(Event::PathReplaced { from, .. }) if !ids.contains(&from) => return Ok(true),
@@ -459,7 +484,7 @@ impl Scan<'_> {
                 cursor.pass(&head);
             }
         }
-        Ok(false)
+        Ok(groups.len() == 1)
     }
 
     /// That a segment is damaged where the next frame should be, since what `follows` tells that no crash left that.

@@ -73,6 +73,50 @@ fn a_segment_that_was_full_is_damaged_where_its_end_is_missing() {
     assert!(tried > 150 && refused * 10 > tried * 9, "{refused} of {tried}");
 }
 
+/// What was signed after a path was said to be lost lay on none that is lost: where it is missing, it is damage, and what follows it is not passed over.
+#[test]
+fn what_was_signed_since_a_path_was_lost_was_not_lost_with_it() {
+    let world = World::handed_on(&["/backup"]);
+    world.destroy("audit");
+    let world = world.named("backup");
+    world.configure(&[]).unwrap();
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 100..102);
+    (102..104).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    let world = world.killed();
+    let mut segments = world.files_below("backup").into_iter().filter(|(name, _)| name.ends_with(".seg"));
+    let (name, whole) = segments.next_back().unwrap();
+    let without = |at: usize| {
+        let mut content = whole.clone();
+        content[at..(at + 512).min(whole.len())].fill(0);
+        content
+    };
+    let sectors = (0..whole.len()).step_by(512).map(without);
+    let cut = (0..whole.len()).step_by(if in_full() { 1 } else { 61 }).map(|length| whole[..length].to_vec());
+    let (mut tried, mut refused) = (0, 0);
+    for content in sectors.chain(cut) {
+        let world = world.killed();
+        world.machine.overwrite(&format!("backup/{name}"), &content);
+        tried += 1;
+        match world.open_stepped() {
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Tampered, "{error}");
+                refused += 1;
+            }
+            // The end may be a write that tore, or was never begun: that is told.
+            Ok(log) => {
+                let recovery = log.recovery();
+                let is_told = recovery.entries == 2 || recovery.torn_bytes > 0 || content.len() < whole.len();
+                assert!(is_told, "{} of {}: {recovery:?}", content.len(), whole.len());
+                log.close().unwrap();
+                let left = world.salvaged();
+                assert!((4..8).chain(100..102).all(|number| left.contains(&number)), "{left:?}");
+            }
+        }
+    }
+    assert!(tried > 30 && refused * 2 > tried, "{refused} of {tried}");
+}
+
 /// A write that tore on a path, was done again on another one, and lost with that, is no damage.
 #[test]
 fn a_frame_that_tore_before_the_lost_path_took_it_is_no_damage() {

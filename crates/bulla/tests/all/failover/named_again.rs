@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 fn fate(world: &World, id: &str) -> Option<String> {
     let known = String::from_utf8(world.machine.read("audit.keys/paths")?).unwrap();
     let line = known.lines().find(|line| line.starts_with(id))?;
-    line.split(' ').nth(1).map(str::to_owned)
+    // Behind a colon stands how many frames were signed when a path was lost.
+    Some(line.split([' ', ':']).nth(1)?.to_owned())
 }
 
 fn segments(files: &BTreeMap<String, Vec<u8>>) -> Vec<(&String, &Vec<u8>)> {
@@ -878,7 +879,7 @@ fn a_path_that_is_there_cannot_count_as_lost() {
     assert_eq!(world.machine.read("audit.keys/paths").unwrap(), known);
     world.destroy("audit");
     world.configure(&[]).unwrap();
-    assert!(String::from_utf8(world.machine.read("audit.keys/paths").unwrap()).unwrap().contains(" lost "));
+    assert!(String::from_utf8(world.machine.read("audit.keys/paths").unwrap()).unwrap().contains(" lost:"));
 }
 
 /// Whoever has the storage of the log's own directory would have the key directory note a loss by a value that is set already.

@@ -48,7 +48,8 @@ impl Rest {
         let missing = manifest.missing().map_err(damaged)?;
         let Snapshot { store, checkpoint, .. } = &manifest.snapshot;
         let lacks_signed = state.chain.next_frame() > checkpoint.size;
-        let (above, explained) = match recover::beyond_where(&**store, config, (&state, checkpoint), true) {
+        let (above, explained) = match recover::beyond_where(&**store, config, (&state, checkpoint), u64::MAX)
+        {
             Ok(beyond) => {
                 (beyond.edge.above()?, beyond.explained.into_iter().map(|(segment, _)| segment).collect())
             }
