@@ -223,7 +223,8 @@ impl Scan<'_> {
             if name.first != self.next {
                 // What was written before the loss was set aside before anything was signed since.
                 let signed = self.state.chain.next_frame().max(self.checkpoint.size);
-                if self.lost_below < signed || self.next < signed || name.first < self.next {
+                let may_be_lost = self.lost_below > 0 && signed <= self.lost_below;
+                if !may_be_lost || self.next < signed || name.first < self.next {
                     return Err(self.missing(*name));
                 }
                 self.unreachable = segments[index..].to_vec();
