@@ -10,7 +10,6 @@
 //!   would end another segment: what may still be taken up stays, and so does a damaged segment;
 //! - where a frame differs from one that a writer would go on with from other paths and nobody has signed, either may have been acknowledged, and nothing
 //!   tells which was later: the change is refused, as it is where the tree is damaged;
-//! - where the newest tree that is signed is on no path, nothing is touched: what counts on any depends on that;
 //! - nothing is cut off a segment of which an event explains what is behind its frames: that explains those bytes, and no others;
 //! - no frame is removed that does not lie elsewhere on that path, durably. Of the tree there, what may be over frames that are set aside is removed,
 //!   but for what the path's own checkpoint covers: whoever has the frames can make it anew;
@@ -104,11 +103,11 @@ struct Place<'a> {
     is_found: bool,
 }
 
-/// The paths of which frames may count for nothing, and the others, which tell what does; nothing where nothing tells.
+/// The paths of which frames may count for nothing, and the others, which tell what does; nothing where there is nothing to tell.
 ///
 /// These are the paths that are found, but for those that have nothing beyond what their own checkpoint covers. Where one of them has the tree of which the
-/// seal state speaks, and none of the others does, the log had gone on there: it tells what counts on all others. Where none has it nothing tells, and the log
-/// cannot be opened either, until one is named that has, or what is signed is given up.
+/// seal state speaks, and none of the others does, the log had gone on there: it tells what counts on all others. Where none has it the log
+/// cannot be opened, until one is named that has, or what is signed is given up.
 fn tell_apart<'a>(
     places: Vec<Place<'a>>,
     keys: &dyn Store,
@@ -134,9 +133,6 @@ fn tell_apart<'a>(
         let path = open(&place)?;
         lacks_tree &= !path.as_ref().map_or(Ok(false), has_tree)?;
         opened.push((place, path));
-    }
-    if lacks_tree && !brings_tree && state.is_ok() {
-        return Ok(None);
     }
     let had_gone_on_there = lacks_tree && brings_tree;
     let (mut found, mut rest) = (Vec::new(), Vec::new());

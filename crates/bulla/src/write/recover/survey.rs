@@ -456,8 +456,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether an event in the segments to which nothing leads tells that a path took over from one that is not there, or may have come next: they hold
-    /// one group, as the first one that is written where a path takes over.
+    /// Whether an event in the segments to which nothing leads tells that a path took over from one that is not there.
     fn tell_of_lost_path(&self) -> Result<bool> {
         let id_of = |path: &dyn Store| path::read(path, self.config.id);
         let ids = match self.store.paths() {
@@ -468,13 +467,9 @@ impl Scan<'_> {
         let Ok(ids) = ids else { return Ok(false) };
         let first = PathId::first_of(self.config.id);
         let ids = ids.into_iter().map(|id| id.unwrap_or(first).to_string()).collect::<Vec<_>>();
-        let mut groups = BTreeSet::new();
         for name in &self.unreachable {
             let mut cursor = Cursor::open(self.store, *name)?;
             while let Some(Ok(head)) = cursor.peek()? {
-                if !cursor.is_copy(&head) && groups.len() < 2 {
-                    groups.insert(head.group);
-                }
                 if head.commitment.kind == FrameKind::Event {
                     match event_in(&cursor.locate(head.commitment.clone(), head.offset)) {
                         Ok(Event::PathReplaced { from, .. }) if !ids.contains(&from) => return Ok(true),
@@ -485,7 +480,7 @@ impl Scan<'_> {
                 cursor.pass(&head);
             }
         }
-        Ok(groups.len() == 1)
+        Ok(false)
     }
 
     /// That a segment is damaged where the next frame should be, since what `follows` tells that no crash left that.
