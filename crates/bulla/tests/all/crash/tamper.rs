@@ -51,6 +51,13 @@ fn last_segment(machine: &Faults) -> (String, Vec<u8>) {
     (path, content)
 }
 
+/// Damages a byte of a file, or mends what this has damaged.
+fn flip(machine: &Faults, path: &str, at: usize) {
+    let mut content = machine.read(path).unwrap();
+    content[at] ^= 0x21;
+    machine.overwrite(path, &content);
+}
+
 /// A killed log whose last segment has groups above the checkpoint: frames that begin at these offsets.
 fn unclosed() -> (Faults, History, Vec<usize>) {
     let (machine, mut history) = log();
@@ -207,12 +214,7 @@ fn damage_in_what_is_signed_makes_no_wrong_number_of_what_is_written_next() {
     let step = if in_full() { 1 } else { 7 };
     for at in (0..whole.len()).step_by(step) {
         let machine = machine.kill();
-        let mend = |machine: &Faults| {
-            let mut content = machine.read(&path).unwrap();
-            content[at] ^= 0x21;
-            machine.overwrite(&path, &content);
-        };
-        mend(&machine);
+        flip(&machine, &path, at);
         let Ok(log) = open(&machine) else {
             refused += 1;
             continue;
@@ -221,7 +223,7 @@ fn damage_in_what_is_signed_makes_no_wrong_number_of_what_is_written_next() {
         history.with_entry("next", 0, |entry| producer.append(entry)).unwrap();
         drop(producer);
         log.close().unwrap();
-        mend(&machine);
+        flip(&machine, &path, at);
         let report = Verify::open_store(Arc::new(machine.store("audit"))).unwrap().run().unwrap();
         assert!(report.ok, "byte {at}: {:#?}", report.findings);
     }
@@ -251,18 +253,13 @@ fn a_damaged_epoch_is_not_copied() {
     let step = if in_full() { 1 } else { 7 };
     for at in (0..signed).step_by(step) {
         let machine = machine.kill();
-        let mend = |machine: &Faults| {
-            let mut content = machine.read(&path).unwrap();
-            content[at] ^= 0x21;
-            machine.overwrite(&path, &content);
-        };
-        mend(&machine);
+        flip(&machine, &path, at);
         let Ok(log) = open(&machine) else {
             refused += 1;
             continue;
         };
         log.close().unwrap();
-        mend(&machine);
+        flip(&machine, &path, at);
         let report = Verify::open_store(Arc::new(machine.store("audit"))).unwrap().run().unwrap();
         if !report.ok {
             wrong.push(at);
