@@ -110,8 +110,9 @@ const SETTINGS: &str = "
     PRAGMA journal_size_limit = 8388608;
 ";
 
-/// What holds besides of the connection that writes: it has room for the pages that a hundred thousand people's index is on, and for some more.
-const WRITING: &str = "PRAGMA cache_size = -8192;";
+/// What holds besides of the connection that writes. A transaction writes its rows in the order of their ids and comes back to no page but the few that
+/// lead to them. So a page leaves as the next one comes, and a commit has few left to write: hundreds at once keep a processor from others for a millisecond.
+const WRITING: &str = "PRAGMA cache_size = -128;";
 
 impl Database {
     /// Makes the database in `directory`, or goes on where that was cut short.
