@@ -72,6 +72,12 @@ pub trait Paths: Debug {
     /// is none, `u64::MAX` where nobody knows.
     fn lost_below(&self) -> u64;
 
+    /// Says that the log's frames from this one on were given up: what is signed in their place lies on no path that is lost.
+    ///
+    /// # Errors
+    /// Where that cannot be noted, durably.
+    fn given_up_from(&self, frame: u64) -> Result<()>;
+
     /// Whether all paths that are named are there, and list their segments: what none of them has is on none. Looks at each of them.
     fn are_all_there(&self) -> bool;
 

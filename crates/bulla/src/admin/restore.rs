@@ -253,7 +253,10 @@ impl Restore {
             // skipped.
             engine.rotate()?;
             engine.drain_and_finish()?;
-            if unknown.is_some() {
+            if let Some(unknown) = &unknown {
+                if let Some((part, paths)) = unknown.given_up.zip(log.paths()) {
+                    paths.given_up_from(part.left)?;
+                }
                 files::remove(&*keys, files::RESTORING)?;
             }
             Ok(lost)

@@ -20,7 +20,7 @@ use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::located::{Located, event_of};
-use crate::scan::lost::{LostFrames, are_lost};
+use crate::scan::lost::{LostFrames, are_lost, lost_below};
 use crate::scan::paths::not_there;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
@@ -230,7 +230,10 @@ impl Manifest {
         if let Some(lost) = self.lost.get() {
             return Ok(lost);
         }
-        let lost = if are_lost(&*self.snapshot.store) { self.missing()? } else { LostFrames::default() };
+        let lost = match lost_below(&*self.snapshot.store) {
+            0 => LostFrames::default(),
+            end => self.missing_below(end)?,
+        };
         Ok(self.lost.get_or_init(|| lost))
     }
 
@@ -239,6 +242,11 @@ impl Manifest {
     /// # Errors
     /// As [`Manifest::load`]; `Unavailable` where a segment cannot be opened.
     pub(crate) fn missing(&self) -> Result<LostFrames> {
+        self.missing_below(u64::MAX)
+    }
+
+    /// The same, as far as they come before a frame.
+    fn missing_below(&self, end: u64) -> Result<LostFrames> {
         let store = &*self.snapshot.store;
         let (mut frames, mut open) = (Frames::new(self)?, None::<Cursor>);
         // Those that are not in their places in a segment: they are missing where none behind them is.
@@ -257,7 +265,7 @@ impl Manifest {
         missing.append(&mut without);
         self.remove_misplaced(&mut missing)?;
         let mut lost = LostFrames::default();
-        missing.iter().for_each(|commitment| lost.add(commitment));
+        missing.iter().filter(|one| one.frame < end).for_each(|commitment| lost.add(commitment));
         Ok(lost)
     }
 

@@ -243,6 +243,8 @@ pub(crate) struct Beyond {
     /// The segments whose ends those of the newest events explain that were looked at, and the offsets of these ends.
     pub(crate) explained: Vec<(String, u64)>,
     pub(crate) edge: Edge,
+    /// The seals behind the last of the frames.
+    pub(crate) chain: SealChain,
 }
 
 /// The end of the tree: what the checkpoint covers, and the frames beyond it that count.
@@ -304,8 +306,8 @@ pub(crate) fn beyond_where(
     let survey = survey(log, config, (state, checkpoint, lost_below), tiles.frontier(), &segments)?;
     let entries = survey.above().map(|head| head.commitment.entries).sum();
     let edge = Edge::of(&tiles, &survey);
-    let Survey { next, erased, given_up, explained, .. } = survey;
-    Ok(Beyond { next, entries, erased, given_up, explained, edge })
+    let Survey { next, erased, given_up, explained, chain, .. } = survey;
+    Ok(Beyond { next, entries, erased, given_up, explained, edge, chain })
 }
 
 /// Reads the published checkpoint and checks its signature.

@@ -20,7 +20,7 @@ mod rest;
 use super::losing::Named;
 use crate::format::config::LogConfig;
 use crate::format::files;
-use crate::format::frame;
+use crate::format::frame::{self, Head};
 use crate::format::path::PathId;
 use crate::format::segment::{self, AsideName, SegmentName};
 use crate::keys::paths::{Fate, KnownPath};
@@ -34,6 +34,7 @@ use crate::scan::stored_tree;
 use crate::write::recover::lost::furthest_tree;
 use crate::write::recover::{self, is_sound};
 use bulla_crypto::environment::Environment;
+use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::tile::{self, TilePath};
@@ -63,15 +64,19 @@ pub(super) fn set_aside_what_is_superseded(
     config: &LogConfig,
     environment: &Environment,
 ) -> Result<()> {
-    let fate = |id: PathId| remembered.iter().find(|known| known.id == id).map(|known| known.fate);
+    let known = |id: PathId| remembered.iter().find(|known| known.id == id);
+    let fate = |id: PathId| known(id).map(|known| known.fate);
+    let signed_then = |id: PathId| known(id).and_then(|known| known.signed);
     // The log's own directory is not noted before it was written to.
     let own_is_found = fate(own) == Some(Fate::Lost);
     let is_found = |named: &Named<'_>| named.id.is_some_and(|id| matches!(fate(id), None | Some(Fate::Lost)));
-    let own = Place { store: own_directory, path: None, is_found: own_is_found };
+    let own =
+        Place { store: own_directory, path: None, is_found: own_is_found, signed_then: signed_then(own) };
     let named = named.iter().map(|named| Place {
         store: &named.store,
         path: Some(named.path),
         is_found: is_found(named),
+        signed_then: named.id.and_then(signed_then),
     });
     let Some((found, of_rest)) = tell_apart(iter::once(own).chain(named).collect(), keys, config)? else {
         return Ok(());
@@ -90,7 +95,8 @@ pub(super) fn set_aside_what_is_superseded(
     for (index, path) in found.iter().enumerate() {
         path.refuse_twin_of(&found[index + 1..], &rest)?;
     }
-    let plans = found.iter().map(|path| path.plan(&rest)).collect::<Result<Vec<_>>>()?;
+    let mut plans = found.iter().map(|path| path.plan(&rest)).collect::<Result<Vec<_>>>()?;
+    add_what_nothing_leads_to(&found, &mut plans, &rest)?;
     found.iter().zip(plans).try_for_each(|(path, plan)| path.set_aside(plan, &rest, environment))
 }
 
@@ -101,6 +107,8 @@ struct Place<'a> {
     path: Option<&'a Path>,
     /// Whether it is named again after it was lost, or the key directory does not know it.
     is_found: bool,
+    /// How many frames were signed when it was lost, where that is known.
+    signed_then: Option<u64>,
 }
 
 /// The paths of which frames may count for nothing, and the others, which tell what does; nothing where there is nothing to tell.
@@ -115,7 +123,7 @@ fn tell_apart<'a>(
 ) -> Result<Option<(Vec<FoundPath>, Vec<Place<'a>>)>> {
     let state = recover::read_state(keys, config);
     let has_tree = |path: &FoundPath| state.as_ref().map_or(Ok(false), |state| path.has_tree(state));
-    let open = |place: &Place<'_>| FoundPath::open(place.store.clone(), config);
+    let open = |place: &Place<'_>| FoundPath::open(place, config);
     let (of_found, of_kept) = places.into_iter().partition::<Vec<_>, _>(|place| place.is_found);
     let (mut brings_tree, mut has_more, mut opened) = (false, false, Vec::new());
     for place in of_found {
@@ -170,6 +178,7 @@ struct Plan {
 /// A path that is found.
 struct FoundPath {
     path: Arc<dyn Store>,
+    signed_then: Option<u64>,
     checkpoint: Option<Checkpoint>,
     /// The frames that its own checkpoint covers.
     covered: u64,
@@ -181,13 +190,14 @@ struct FoundPath {
 
 impl FoundPath {
     /// Looks at it; nothing where it is no path of this log, which is told elsewhere.
-    fn open(path: Arc<dyn Store>, config: &LogConfig) -> Result<Option<Self>> {
+    fn open(place: &Place<'_>, config: &LogConfig) -> Result<Option<Self>> {
+        let (path, signed_then) = (place.store.clone(), place.signed_then);
         let checkpoint = read_note(&*path)?.map(|note| config.own_keys().open(&note));
         let Ok(checkpoint) = checkpoint.transpose() else { return Ok(None) };
         let covered = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size);
         let (before, behind) =
             segment::list(&*path)?.0.into_iter().partition::<Vec<_>, _>(|name| name.first < covered);
-        Ok(Some(FoundPath { path, checkpoint, covered, last: before.last().copied(), behind }))
+        Ok(Some(FoundPath { path, signed_then, checkpoint, covered, last: before.last().copied(), behind }))
     }
 
     /// Whether it has a tree of all frames of which the seal state speaks.
@@ -298,6 +308,22 @@ impl FoundPath {
             }
         }
         Ok(Plan { end, aside })
+    }
+
+    /// The frames from one on that stay there, with their seals.
+    fn staying(&self, Plan { end, aside }: &Plan, from: u64) -> Result<Vec<(Head, Seal)>> {
+        let mut staying = Vec::new();
+        let behind = self.behind.iter().filter(|name| !aside.contains(name));
+        for name in self.last.iter().filter(|_| end.is_none()).chain(behind) {
+            let mut cursor = Cursor::open(&*self.path, *name)?;
+            while let Some(Ok(head)) = cursor.peek()? {
+                if head.commitment.frame >= from && !cursor.is_copy(&head) {
+                    staying.push((head.clone(), cursor.seal(head.end())?));
+                }
+                cursor.pass(&head);
+            }
+        }
+        Ok(staying)
     }
 
     /// Whether the segment that has the last frame which the path's own checkpoint covers has a frame of the tree, whole.
@@ -426,6 +452,39 @@ impl FoundPath {
     }
 }
 
+/// Adds to the plans the segments to which nothing leads, on paths without which the log has signed frames since they were lost: these took the place of
+/// what led there, and opening refuses a hole where something was signed since.
+fn add_what_nothing_leads_to(found: &[FoundPath], plans: &mut [Plan], rest: &Rest) -> Result<()> {
+    let Some(mut chain) = rest.chain.clone() else { return Ok(()) };
+    let mut staying = BTreeMap::<u64, Vec<(Head, Seal)>>::new();
+    for (path, plan) in found.iter().zip(&*plans) {
+        for (head, seal) in path.staying(plan, rest.size())? {
+            staying.entry(head.commitment.frame).or_default().push((head, seal));
+        }
+    }
+    let mut next = rest.size();
+    let follows = |chain: &SealChain, (head, seal): &(Head, Seal)| {
+        let mut chain = chain.clone();
+        (chain.seal(head.group, &head.encoded) == *seal).then_some(chain)
+    };
+    while let Some(behind) =
+        staying.get(&next).and_then(|heads| heads.iter().find_map(|one| follows(&chain, one)))
+    {
+        (chain, next) = (behind, next + 1);
+    }
+    let leads_nowhere =
+        |name: &SegmentName| name.first > next || name.first == next && staying.contains_key(&next);
+    for (path, plan) in found.iter().zip(plans) {
+        if path.signed_then.is_some_and(|signed| signed < rest.signed()) {
+            let stays = path.behind.iter().filter(|name| !plan.aside.contains(name));
+            let aside = stays.filter(|name| leads_nowhere(name)).copied().collect::<Vec<_>>();
+            plan.aside.extend(aside);
+            plan.aside.sort_unstable();
+        }
+    }
+    Ok(())
+}
+
 /// Removes, durably, what a path has of a tree with frames that came to nothing, beyond the `covered` ones of its own checkpoint: what is partial,
 /// and what is full, unless the log has the same elsewhere.
 fn remove_of_another_tree(path: &dyn Store, covered: u64, rest: &Manifest) -> Result<()> {
@@ -525,7 +584,7 @@ fn is_torn(path: &dyn Store, name: SegmentName, log: LogId) -> Result<bool> {
         // Its body or its seal is, or all that is there is the copy.
         Some(Ok(_)) | None => true,
     };
-    let is_later = |head: &frame::Head| head.group > name.first;
+    let is_later = |head: &Head| head.group > name.first;
     Ok(may_be_torn && cursor.find(cursor.offset, is_later)?.is_none())
 }
 

@@ -18,6 +18,7 @@ use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result, Store};
 use std::fmt;
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -138,7 +139,8 @@ pub(super) fn make(
     )?;
     let gone = let_go.iter().map(|(id, _)| *id).collect::<Vec<_>>();
     let before = with_first(&remembered, own, config.id);
-    let signed = recover::read_state(keys, config).ok().map(|state| state.chain.next_frame());
+    let there = iter::once(log).chain(named.iter().map(|named| &*named.store));
+    let signed = signed_frames(there, keys, config);
     let all = known_from_now_on((&before, signed), own, &made, &gone);
     let is_made = |change: &PathChange| changes.iter().any(|made: &PathChange| made.id == change.id);
     let others = differences(&before, &all).filter(|change| !is_made(change)).collect::<Vec<_>>();
@@ -160,6 +162,17 @@ pub(super) fn make(
         return Err(if is_untouched { error } else { but_noted(error, &changes) });
     }
     Ok(changes)
+}
+
+/// How many frames are signed, as the seal state and the checkpoints of these paths tell; nothing where no seal state does.
+fn signed_frames<'a>(
+    paths: impl Iterator<Item = &'a dyn Store>,
+    keys: &dyn Store,
+    config: &LogConfig,
+) -> Option<u64> {
+    let state = recover::read_state(keys, config).ok()?;
+    let covered = |path| Some(config.own_keys().open(&read_note(path).ok()??).ok()?.size);
+    paths.filter_map(covered).chain([state.chain.next_frame()]).max()
 }
 
 /// What the key directory takes for lost, and for found, that it did not before.

@@ -407,6 +407,14 @@ impl Paths for LogPaths {
         lost.map(|known| known.signed.map_or(u64::MAX, |signed| signed.max(1))).max().unwrap_or(0)
     }
 
+    fn given_up_from(&self, frame: u64) -> Result<()> {
+        self.note(|known| {
+            for lost in known.iter_mut().filter(|known| known.fate == Fate::Lost) {
+                lost.signed = Some(lost.signed.map_or(frame, |signed| signed.min(frame)));
+            }
+        })
+    }
+
     fn are_all_there(&self) -> bool {
         self.lists_all()
     }

@@ -277,8 +277,8 @@ impl Engine {
         if let Some((note, untold)) = untold {
             engine.take_note_up(note, untold);
         }
-        if engine.log.paths().is_some_and(|paths| paths.others() > 0) {
-            // The last epoch may lie on another path than the one in use.
+        if engine.log.paths().is_some_and(|paths| paths.others() > 0 || paths.has_lost_one()) {
+            // The last epoch may lie on another path than the one in use; and what is not signed since a path was lost may pass for what lay there.
             engine.at_rest(|stages| {
                 engine.await_epoch(&mut stages.committing, next_frame);
                 Ok(())

@@ -493,6 +493,8 @@ impl Scan<'_> {
     }
 
     fn missing(&self, name: SegmentName) -> Error {
+        let elsewhere = self.elsewhere();
+        let is_signed = self.next < self.state.chain.next_frame();
         Error::tampered(format!(
             "{} missing or damaged before {}{}; run `bulla verify`",
             match (self.next, name.first.saturating_sub(1)) {
@@ -500,7 +502,7 @@ impl Scan<'_> {
                 (first, last) => format!("frames {first} to {last} are"),
             },
             self.store.describe(&name.path()),
-            self.elsewhere()
+            if is_signed { paths::with_way_out(&elsewhere) } else { elsewhere }
         ))
     }
 

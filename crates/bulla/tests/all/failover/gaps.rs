@@ -136,3 +136,119 @@ fn a_frame_that_tore_before_the_lost_path_took_it_is_no_damage() {
         }
     }
 }
+
+/// With one path left, too: what nobody has signed since the loss may pass for what lay on the other one.
+#[test]
+fn nothing_is_acknowledged_before_something_was_signed_without_the_lost_path() {
+    let world = World::handed_on(&["/backup"]);
+    world.destroy("audit");
+    let world = world.named("backup");
+    world.configure(&[]).unwrap();
+    let log = world.open_with_small_segments();
+    let count = Arc::new(AtomicU64::new(0));
+    let told = count.clone();
+    log.when_durable(move |entries| told.store(entries, Ordering::Relaxed));
+    (100..103).for_each(|number| world.commit_sized(&log, number, 30_000).unwrap());
+    (103..106).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    assert_eq!(count.load(Ordering::Relaxed), 0);
+    log.step(Step::Checkpoint).unwrap();
+    assert_eq!(count.load(Ordering::Relaxed), 6);
+    world.commit_stepped(&log, 106).unwrap();
+    assert_eq!(count.load(Ordering::Relaxed), 7);
+    let world = world.killed();
+    let there = world.files_below("backup");
+    let segments = there.iter().filter(|(name, _)| name.ends_with(".seg")).collect::<Vec<_>>();
+    let (name, whole) = segments[segments.len() - 2];
+    // Where that segment is cut short nothing behind it is passed over.
+    for length in (0..whole.len()).step_by(if in_full() { 29 } else { 1009 }) {
+        let world = world.killed();
+        world.machine.overwrite(&format!("backup/{name}"), &whole[..length]);
+        match world.open_stepped() {
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Tampered, "{length} of {}: {error}", whole.len());
+            }
+            Ok(log) => log.close().unwrap(),
+        }
+        let left = world.salvaged();
+        assert!((103..107).all(|number| left.contains(&number)), "{length} of {}: {left:?}", whole.len());
+    }
+}
+
+/// Where what the lost path had was signed, and is given up, the numbers are given again.
+#[test]
+fn what_was_signed_since_a_part_was_given_up_was_not_lost_either() {
+    let world = World::new(&["/backup"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    (4..60).for_each(|number| world.append_stepped(&log, number..number + 1));
+    log.close().unwrap();
+    let world = world.killed();
+    world.destroy("backup");
+    world.configure(&[]).unwrap();
+    world.give_up().map(drop).unwrap();
+    let log = world.open_stepped().unwrap();
+    (200..206).for_each(|number| world.append_stepped(&log, number..number + 1));
+    log.close().unwrap();
+    let world = world.killed();
+    let there = world.files_below("audit");
+    let (name, whole) = there.iter().rfind(|(name, _)| name.ends_with(".seg")).unwrap();
+    for length in (0..whole.len()).step_by(if in_full() { 1 } else { 37 }) {
+        let world = world.killed();
+        world.machine.overwrite(&format!("audit/{name}"), &whole[..length]);
+        let error = world.open_stepped().map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tampered, "{length} of {}: {error}", whole.len());
+    }
+}
+
+/// An older seal state, as a key directory from a backup has, knows less of what was signed than the checkpoint.
+#[test]
+fn what_was_signed_when_a_path_was_lost_the_checkpoint_tells_too() {
+    let world = World::new(&["/backup"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    world.append_stepped(&log, 4..6);
+    world.machine.heal();
+    let state = world.machine.read("audit.keys/seal.state").unwrap();
+    world.append_stepped(&log, 6..8);
+    world.machine.fail_below("backup", Fault::NoSpace);
+    (8..10).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    world.machine.heal();
+    world.machine.fail_below("audit", Fault::NoSpace);
+    (10..12).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    let world = world.killed();
+    world.machine.overwrite("audit.keys/seal.state", &state);
+    world.destroy("audit");
+    let world = world.named("backup");
+    world.configure(&[]).unwrap();
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 200..201);
+    log.close().unwrap();
+    let left = world.salvaged();
+    assert!((4..6).chain(200..201).all(|number| left.contains(&number)), "{left:?}");
+}
+
+/// Nor is it told of as lost: who has the storage took it away.
+#[test]
+fn what_is_removed_that_was_signed_since_is_not_told_of_as_lost() {
+    let world = World::handed_on(&["/backup"]);
+    world.destroy("audit");
+    let world = world.named("backup");
+    world.configure(&[]).unwrap();
+    let log = world.open_with_small_segments();
+    world.append_stepped(&log, 100..102);
+    (102..106).for_each(|number| world.commit_sized(&log, number, 70_000).unwrap());
+    log.close().unwrap();
+    let lost = |world: &World| bulla::lost_frames_of(world.log()).unwrap();
+    let before = lost(&world);
+    let signed_then = bulla::info_of(world.log()).unwrap().tree_size;
+    assert!(before.frames.last().unwrap().end < signed_then && world.events().is_ok());
+    let mut names = world.files_below("backup").into_keys().filter(|name| name.ends_with(".seg"));
+    // The last one has events of which each is asked for.
+    let name = names.next_back().unwrap();
+    let world = world.killed();
+    world.machine.overwrite(&format!("backup/{name}"), &[]);
+    assert_eq!(lost(&world), before);
+    assert_eq!(world.events().map(drop).unwrap_err().kind(), ErrorKind::Tampered);
+}

@@ -163,3 +163,59 @@ fn a_whole_segment_that_a_found_path_leads_to_stays() {
     log.close().unwrap();
     world.check_contains(0..6);
 }
+
+/// A log of which the first path failed, and then the second, before anything was signed there; killed, and both others lost. What lay on those.
+fn two_lost_at_once() -> (World, [(&'static str, Files); 2]) {
+    let world = World::new(&["/backup", "/other"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    (4..16).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    world.machine.fail_below("backup", Fault::NoSpace);
+    (20..23).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    let world = world.killed();
+    let there = ["backup", "other"].map(|path| (path, world.files_below(path)));
+    there.iter().for_each(|(path, _)| world.destroy(path));
+    world.configure(&[]).unwrap();
+    (world, there)
+}
+
+/// What lies on a path behind frames that came to nothing comes to nothing, on whichever path these lay.
+#[test]
+fn a_path_that_is_found_behind_numbers_given_again_is_no_hindrance() {
+    let (lost, there) = two_lost_at_once();
+    // One session without them signs fewer frames, as many and more than the second path has.
+    for (found, entries) in
+        (1..24).flat_map(|entries| [(&["other"][..], entries), (&["backup", "other"], entries)])
+    {
+        let world = lost.killed();
+        let log = world.open_stepped().unwrap();
+        (200..200 + entries).for_each(|number| world.commit_stepped(&log, number).unwrap());
+        log.close().unwrap();
+        there
+            .iter()
+            .filter(|(path, _)| found.contains(path))
+            .for_each(|(path, files)| world.put_back(path, files));
+        let paths = found.iter().map(|path| format!("/{path}")).collect::<Vec<_>>();
+        let what = format!("{found:?}, {entries}");
+        world.configure(&paths.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        let log = world.open_stepped().map_err(|error| format!("{what}: {error}")).unwrap();
+        world.append_stepped(&log, 300..301);
+        log.close().unwrap();
+        world.check_contains((0..4).chain(200..200 + entries).chain(300..301));
+    }
+}
+
+/// Where nothing was signed since, what the other one has may lead there.
+#[test]
+fn a_path_that_is_found_before_the_one_that_leads_to_it_is_kept() {
+    let (world, there) = two_lost_at_once();
+    for ((path, files), named) in there.iter().rev().zip([&["/other"][..], &["/backup", "/other"]]) {
+        world.put_back(path, files);
+        world.configure(named).unwrap();
+    }
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 300..301);
+    log.close().unwrap();
+    world.check_contains((0..16).chain(20..23).chain(300..301));
+}

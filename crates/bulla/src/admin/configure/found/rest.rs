@@ -12,6 +12,7 @@ use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest};
 use crate::scan::snapshot::Snapshot;
 use crate::write::recover::{self, lost::furthest_tree};
+use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::cell::Cell;
@@ -27,6 +28,8 @@ pub(super) struct Rest {
     above: Vec<Commitment>,
     /// The segments whose ends events of those frames explain.
     explained: Vec<String>,
+    /// The seals behind the last of those frames; nothing where what is signed is missing.
+    pub(super) chain: Option<SealChain>,
 }
 
 impl Rest {
@@ -48,16 +51,17 @@ impl Rest {
         let missing = manifest.missing().map_err(damaged)?;
         let Snapshot { store, checkpoint, .. } = &manifest.snapshot;
         let lacks_signed = state.chain.next_frame() > checkpoint.size;
-        let (above, explained) = match recover::beyond_where(&**store, config, (&state, checkpoint), u64::MAX)
-        {
-            Ok(beyond) => {
-                (beyond.edge.above()?, beyond.explained.into_iter().map(|(segment, _)| segment).collect())
-            }
-            // It lacks what is signed, so nobody can have gone on with it.
-            Err(error) if error.kind() == ErrorKind::Tampered && lacks_signed => Default::default(),
-            Err(error) => return Err(damaged(error)),
-        };
-        Ok(Some(Rest { state, manifest, missing, above, explained }))
+        let (above, explained, chain) =
+            match recover::beyond_where(&**store, config, (&state, checkpoint), u64::MAX) {
+                Ok(beyond) => {
+                    let explained = beyond.explained.into_iter().map(|(segment, _)| segment).collect();
+                    (beyond.edge.above()?, explained, Some(beyond.chain))
+                }
+                // It lacks what is signed, so nobody can have gone on with it.
+                Err(error) if error.kind() == ErrorKind::Tampered && lacks_signed => Default::default(),
+                Err(error) => return Err(damaged(error)),
+            };
+        Ok(Some(Rest { state, manifest, missing, above, explained, chain }))
     }
 
     /// Whether a segment of a path that is found has, in the place of `frame` or behind it, what no other path has whole of the tree. What stands in its
@@ -92,6 +96,11 @@ impl Rest {
     /// Which log it is.
     pub(super) fn log(&self) -> LogId {
         self.manifest.snapshot.config.id
+    }
+
+    /// How many frames are signed.
+    pub(super) fn signed(&self) -> u64 {
+        self.manifest.size().max(self.state.chain.next_frame())
     }
 
     /// How many frames there are.
