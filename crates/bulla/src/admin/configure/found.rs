@@ -256,19 +256,30 @@ impl FoundPath {
         Ok(false)
     }
 
-    /// The frames there that the tree has not got.
-    fn unsigned(&self, rest: &Rest) -> Result<BTreeMap<u64, Commitment>> {
-        let mut unsigned = BTreeMap::new();
-        for name in self.last.iter().chain(&self.behind) {
+    /// The frames from one on in these segments, with their seals.
+    fn frames_in<'a>(
+        &self,
+        segments: impl Iterator<Item = &'a SegmentName>,
+        from: u64,
+    ) -> Result<Vec<(Head, Seal)>> {
+        let mut frames = Vec::new();
+        for name in segments {
             let mut cursor = Cursor::open(&*self.path, *name)?;
             while let Some(Ok(head)) = cursor.peek()? {
-                if head.commitment.frame >= rest.manifest.size() && !cursor.is_copy(&head) {
-                    unsigned.insert(head.commitment.frame, head.commitment.clone());
-                }
                 cursor.pass(&head);
+                if head.commitment.frame >= from && !cursor.is_copy(&head) {
+                    let seal = cursor.seal(head.end())?;
+                    frames.push((head, seal));
+                }
             }
         }
-        Ok(unsigned)
+        Ok(frames)
+    }
+
+    /// The frames there that the tree has not got.
+    fn unsigned(&self, rest: &Rest) -> Result<BTreeMap<u64, Commitment>> {
+        let frames = self.frames_in(self.last.iter().chain(&self.behind), rest.manifest.size())?;
+        Ok(frames.into_iter().map(|(head, _)| (head.commitment.frame, head.commitment)).collect())
     }
 
     /// That no other path which is found has another frame of a number that nobody has signed.
@@ -312,18 +323,8 @@ impl FoundPath {
 
     /// The frames from one on that stay there, with their seals.
     fn staying(&self, Plan { end, aside }: &Plan, from: u64) -> Result<Vec<(Head, Seal)>> {
-        let mut staying = Vec::new();
-        let behind = self.behind.iter().filter(|name| !aside.contains(name));
-        for name in self.last.iter().filter(|_| end.is_none()).chain(behind) {
-            let mut cursor = Cursor::open(&*self.path, *name)?;
-            while let Some(Ok(head)) = cursor.peek()? {
-                if head.commitment.frame >= from && !cursor.is_copy(&head) {
-                    staying.push((head.clone(), cursor.seal(head.end())?));
-                }
-                cursor.pass(&head);
-            }
-        }
-        Ok(staying)
+        let last = self.last.iter().filter(|_| end.is_none());
+        self.frames_in(last.chain(self.behind.iter().filter(|name| !aside.contains(name))), from)
     }
 
     /// Whether the segment that has the last frame which the path's own checkpoint covers has a frame of the tree, whole.

@@ -28,6 +28,15 @@ fn rolled() -> (World, u64) {
     (world.killed(), acknowledged.load(Ordering::Relaxed))
 }
 
+/// A file with zeros in the place of each piece of so many bytes.
+fn each_without(whole: &[u8], piece: usize) -> impl Iterator<Item = Vec<u8>> {
+    (0..whole.len()).step_by(piece).map(move |at| {
+        let mut content = whole.to_vec();
+        content[at..(at + piece).min(whole.len())].fill(0);
+        content
+    })
+}
+
 /// What fills a segment was durable before the next one was begun, so what is missing there is no write that failed.
 #[test]
 fn a_segment_that_was_full_is_damaged_where_its_end_is_missing() {
@@ -39,13 +48,7 @@ fn a_segment_that_was_full_is_damaged_where_its_end_is_missing() {
     segments.pop();
     let (mut tried, mut refused) = (0, 0);
     for (name, whole) in segments {
-        let without = |from: usize, to: usize| {
-            let mut content = whole.clone();
-            content[from..to.min(whole.len())].fill(0);
-            content
-        };
-        let sectors = (0..whole.len()).step_by(512).map(|at| without(at, at + 512));
-        let pages = (0..whole.len()).step_by(4096).map(|at| without(at, at + 4096));
+        let (sectors, pages) = (each_without(whole, 512), each_without(whole, 4096));
         let step = if in_full() { 1 } else { 97 };
         let cut = (1..whole.len().min(8192)).step_by(step).map(|count| whole[..whole.len() - count].to_vec());
         for (index, content) in sectors.chain(pages).chain(cut).enumerate() {
@@ -79,12 +82,7 @@ fn what_was_signed_since_a_path_was_lost_was_not_lost_with_it() {
     let world = world.killed();
     let mut segments = world.files_below("backup").into_iter().filter(|(name, _)| name.ends_with(".seg"));
     let (name, whole) = segments.next_back().unwrap();
-    let without = |at: usize| {
-        let mut content = whole.clone();
-        content[at..(at + 512).min(whole.len())].fill(0);
-        content
-    };
-    let sectors = (0..whole.len()).step_by(512).map(without);
+    let sectors = each_without(&whole, 512);
     let cut = (0..whole.len()).step_by(if in_full() { 1 } else { 61 }).map(|length| whole[..length].to_vec());
     let (mut tried, mut refused) = (0, 0);
     for content in sectors.chain(cut) {
