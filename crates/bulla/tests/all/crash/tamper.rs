@@ -211,7 +211,7 @@ fn damage_in_what_is_signed_makes_no_wrong_number_of_what_is_written_next() {
     let (machine, history) = log();
     let (path, whole) = last_segment(&machine);
     let mut refused = 0;
-    let step = if in_full() { 1 } else { 7 };
+    let step = if in_full() { 1 } else { 13 };
     for at in (0..whole.len()).step_by(step) {
         let machine = machine.kill();
         flip(&machine, &path, at);
@@ -250,7 +250,7 @@ fn a_damaged_epoch_is_not_copied() {
     let machine = machine.kill();
     let (path, whole) = last_segment(&machine);
     let (mut wrong, mut refused) = (Vec::new(), 0);
-    let step = if in_full() { 1 } else { 7 };
+    let step = if in_full() { 1 } else { 13 };
     for at in (0..signed).step_by(step) {
         let machine = machine.kill();
         flip(&machine, &path, at);

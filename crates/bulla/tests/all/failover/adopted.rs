@@ -121,7 +121,7 @@ fn of_what_an_event_says_that_it_counts_for_nothing_a_copy_has_another_name() {
     open(&world).unwrap();
     let mut told = 0;
     for failing in first + 30..world.machine.operations() {
-        for point in one_in(4, failing + 1..failing + 60) {
+        for point in one_in(7, failing + 1..failing + 60) {
             let world = unsigned(&paths);
             world.machine.fail_at(failing, Fault::SyncFails);
             world.machine.stop_at(point);

@@ -48,7 +48,7 @@ fn a_crash_at_any_operation_of_a_switch_takes_nothing_that_was_acknowledged() {
         live(&world, fault, &mut all).unwrap();
         assert_eq!(all, 16);
         let last = world.machine.operations();
-        for point in one_in(7, first..last) {
+        for point in one_in(11, first..last) {
             let world = World::with_erasure(&["/backup"], erasure);
             world.machine.stop_at(point);
             let mut acknowledged = 0;

@@ -227,7 +227,7 @@ fn a_crash_at_any_operation_of_an_outage_loses_nothing_acknowledged_and_tells_wh
         live(&mut world, &mut 0).unwrap();
         let last = world.machine.operations();
         let mut told = 0;
-        for point in one_in(5, first..last) {
+        for point in one_in(9, first..last) {
             let mut world = ready();
             world.machine.stop_at(point);
             let mut acknowledged = 0;

@@ -252,7 +252,7 @@ fn damage_in_what_was_written_since_a_path_was_lost_is_refused() {
         assert_eq!(segments.len() > 2, bytes > 4096, "{:?}", there.keys());
         let (mut tried, mut refused) = (0, 0);
         for (name, whole) in segments {
-            let step = if in_full() { 1 } else { 7 } * usize::try_from(entries).unwrap() / 4;
+            let step = if in_full() { 1 } else { 13 } * usize::try_from(entries).unwrap() / 4;
             for byte in (0..whole.len()).step_by(step) {
                 let what = format!("{erasure}, {bytes}, {name} at {byte} of {}", whole.len());
                 let world = world.killed();
