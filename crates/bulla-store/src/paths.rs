@@ -78,6 +78,12 @@ pub trait Paths: Debug {
     /// Where that cannot be noted, durably.
     fn given_up_from(&self, frame: u64) -> Result<()>;
 
+    /// Says that no frame from this one on lies on a path that was noted as lost when nothing told how many were signed.
+    ///
+    /// # Errors
+    /// Where that cannot be noted, durably.
+    fn number_lost(&self, frame: u64) -> Result<()>;
+
     /// Whether all paths that are named are there, and list their segments: what none of them has is on none. Looks at each of them.
     fn are_all_there(&self) -> bool;
 

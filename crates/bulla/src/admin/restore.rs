@@ -228,7 +228,8 @@ impl Restore {
         if outlook.makes_seal_state || given_up.is_some() {
             state.save(&*keys)?;
         }
-        let opened = (Vaults::of_restore(given_up.is_some()), state.attempt);
+        let attempt = state.attempt;
+        let opened = (Vaults::of_restore(given_up.is_some()), attempt);
         let engine = Engine::open_as(stores, &directories, Options::default(), self.environment, opened)?;
         let (hold_differences, resumed) = (engine.hold_differences.clone(), engine.resumed.clone());
         if let Some(ResumedErasure::Finished { numbers }) = &resumed {
@@ -254,8 +255,10 @@ impl Restore {
             engine.rotate()?;
             engine.drain_and_finish()?;
             if let Some(unknown) = &unknown {
-                if let Some((part, paths)) = unknown.given_up.zip(log.paths()) {
-                    paths.given_up_from(part.left)?;
+                // One that comes to nothing says nothing of paths that are still lost.
+                let given_up = unknown.given_up.filter(|_| attempt.is_some());
+                if let Some((part, paths)) = given_up.zip(log.paths()) {
+                    paths.given_up_from(part.left.min(outlook.log.frames))?;
                 }
                 files::remove(&*keys, files::RESTORING)?;
             }

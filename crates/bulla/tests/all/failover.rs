@@ -17,6 +17,7 @@ mod in_turn;
 mod lost;
 mod named_again;
 mod named_numbers;
+mod only_there;
 mod outage;
 mod overtaken;
 mod partial;

@@ -5,7 +5,7 @@
 //! segment would be bytes that nothing explains. They are set aside on that path, for people.
 //!
 //! Invariants:
-//! - nothing is touched that the path's own checkpoint covers, nor a frame of the tree that no other path has, whole;
+//! - nothing is touched that the path's own checkpoint covers, nor a frame of the tree that no other path has, whole, in bytes that count;
 //! - no segment is touched but from a frame on in whose place the tree has another one, on another path, or where it is a copy of frames of the tree that
 //!   would end another segment: what may still be taken up stays, and so does a damaged segment;
 //! - where a frame differs from one that a writer would go on with from other paths and nobody has signed, either may have been acknowledged, and nothing
@@ -169,9 +169,10 @@ enum SegmentFate {
 
 /// What of a path that is found the log has gone on without.
 struct Plan {
-    /// From where on in the segment that has the last frame which the path's own checkpoint covers.
-    end: Option<u64>,
-    /// Segments behind that one.
+    /// Segments whose first frames stay, and from where on the others do not: that which has the last frame that the path's own checkpoint covers, and those
+    /// behind it of which no other path has the first frames.
+    cut: Vec<(SegmentName, u64)>,
+    /// Segments behind that one, whole.
     aside: Vec<SegmentName>,
 }
 
@@ -307,24 +308,29 @@ impl FoundPath {
 
     /// Looks what the log has gone on without.
     fn plan(&self, rest: &Rest) -> Result<Plan> {
-        let end = self.last.map(|name| self.end(name, rest)).transpose()?.flatten();
+        let ends = |name: SegmentName| Ok::<_, Error>(self.end(name, rest)?.map(|offset| (name, offset)));
+        let mut cut = Vec::from_iter(self.last.map(ends).transpose()?.flatten());
         let counts_to = self.last.map_or(Ok(0), |name| rest.counts_to(name))?;
-        let (mut aside, mut comes_to_nothing) = (Vec::new(), end.is_some());
+        let (mut aside, mut comes_to_nothing) = (Vec::new(), !cut.is_empty());
         for name in &self.behind {
-            let fate = self.fate(*name, (rest, counts_to), comes_to_nothing)?;
-            // Whatever is written after a frame that came to nothing comes to nothing.
-            comes_to_nothing |= fate == SegmentFate::IsSuperseded;
-            if fate != SegmentFate::Stays {
-                aside.push(*name);
+            match self.fate(*name, (rest, counts_to), comes_to_nothing)? {
+                SegmentFate::Stays => cut.extend(ends(*name)?),
+                SegmentFate::IsCopy => aside.push(*name),
+                SegmentFate::IsSuperseded => {
+                    aside.push(*name);
+                    comes_to_nothing = true;
+                }
             }
+            // Whatever is written after a frame that came to nothing comes to nothing.
+            comes_to_nothing |= !cut.is_empty();
         }
-        Ok(Plan { end, aside })
+        Ok(Plan { cut, aside })
     }
 
     /// The frames from one on that stay there, with their seals.
-    fn staying(&self, Plan { end, aside }: &Plan, from: u64) -> Result<Vec<(Head, Seal)>> {
-        let last = self.last.iter().filter(|_| end.is_none());
-        self.frames_in(last.chain(self.behind.iter().filter(|name| !aside.contains(name))), from)
+    fn staying(&self, Plan { cut, aside }: &Plan, from: u64) -> Result<Vec<(Head, Seal)>> {
+        let goes = |name: &SegmentName| aside.contains(name) || cut.iter().any(|(cut, _)| cut == name);
+        self.frames_in(self.last.iter().chain(&self.behind).filter(|name| !goes(name)), from)
     }
 
     /// Whether the segment that has the last frame which the path's own checkpoint covers has a frame of the tree, whole.
@@ -341,8 +347,8 @@ impl FoundPath {
     }
 
     /// Sets it aside.
-    fn set_aside(&self, Plan { end, aside }: Plan, rest: &Rest, environment: &Environment) -> Result<()> {
-        if end.is_none() && aside.is_empty() {
+    fn set_aside(&self, Plan { cut, aside }: Plan, rest: &Rest, environment: &Environment) -> Result<()> {
+        if cut.is_empty() && aside.is_empty() {
             return Ok(());
         }
         let path = &*self.path;
@@ -364,7 +370,7 @@ impl FoundPath {
             let aside = move_aside(path, name).map_err(failed(name))?;
             tell(&path.describe(&name.path()), &aside);
         }
-        if let Some((name, offset)) = self.last.zip(end) {
+        for (name, offset) in cut.into_iter().rev() {
             let aside = cut_off(path, name, offset).map_err(failed(name))?;
             tell(&format!("{} from byte {offset} on", path.describe(&name.path())), &aside);
         }
@@ -385,8 +391,7 @@ impl FoundPath {
         }
     }
 
-    /// Where in the segment that has the last frame which the path's own checkpoint covers the first one stands in whose place the log has another, on
-    /// another path.
+    /// Where in a segment the first frame beyond those that the path's own checkpoint covers stands in whose place the log has another, on another path.
     fn superseded_end(&self, name: SegmentName, rest: &Rest) -> Result<Option<u64>> {
         let mut cursor = Cursor::open(&*self.path, name)?;
         for frame in name.first..rest.size() {

@@ -274,7 +274,7 @@ impl Found {
     }
 
     /// The part of the log that is given up; `untold` says that there may be one of which nothing tells. What is known of it stays as it was when an
-    /// attempt began that was cut short, as `before` has it, whatever vault is there by now, and however much of the log. So does its id
+    /// attempt began that was cut short, as `before` has it, whatever vault is there by now, and however much of the log, unless less is left. So does its id
     /// where the log tells of it, or the vault is marked with it, or it is that attempt that makes the vault: another vault gives up a part of
     /// its own, or one that is put away would be known by the same id. Without a vault a part of which an attempt that is `recorded` knew less, and told
     /// already, keeps its id, too: it is told once.
@@ -288,7 +288,9 @@ impl Found {
         (vault, makes_vault, random): (Option<&Vault>, bool, &dyn Random),
     ) -> Result<Option<GivenUp>> {
         let (known, root, left) = match (before, self.known) {
-            (Some(GivenUp { known, root, left, .. }), _) => (known, root, left),
+            // Where nothing tells what was known, it is what was left then that a vault has to have followed.
+            (Some(GivenUp { known: 0, root, left, .. }), _) => (0, root, left),
+            (Some(GivenUp { known, root, left, .. }), _) => (known, root, left.min(self.beyond.next)),
             (None, Some((known, root))) => (known, root, self.beyond.next),
             (None, None) if untold => (0, None, self.beyond.next),
             (None, None) => return Ok(None),

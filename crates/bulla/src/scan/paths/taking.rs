@@ -415,6 +415,11 @@ impl Paths for LogPaths {
         })
     }
 
+    fn number_lost(&self, frame: u64) -> Result<()> {
+        let is_unknown = |known: &&mut KnownPath| known.fate == Fate::Lost && known.signed.is_none();
+        self.note(|known| known.iter_mut().filter(is_unknown).for_each(|lost| lost.signed = Some(frame)))
+    }
+
     fn are_all_there(&self) -> bool {
         self.lists_all()
     }

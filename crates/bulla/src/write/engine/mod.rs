@@ -190,6 +190,10 @@ impl Engine {
         let now = u64::try_from(environment.clock.now().div_euclid(1_000_000_000)).unwrap_or(0);
         let signed = recovered.next_frame - recovered.adopted.len() as u64;
         let untold = left_untold((&log, &*keys), (signed, &recovered.dropped), now)?;
+        if let Some(paths) = log.paths().filter(|_| attempt.is_none()) {
+            // An attempt to give a part up may come to nothing, and then the log was longer.
+            paths.number_lost(recovered.next_frame)?;
+        }
         let drops = tuning.on_failure == OnFailure::Drop;
         let set_aside = tuning.error_path.as_deref().filter(|_| drops);
         let set_aside = set_aside.map(|path| SetAside::new(path, tuning.error_path_size, &environment));

@@ -37,6 +37,22 @@ fn each_without(whole: &[u8], piece: usize) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
+/// A session whose last segment, which is below this path, is damaged wherever it is cut short.
+fn no_cut_of_what_is_signed_next_is_opened(world: &World, path: &str) {
+    let log = world.open_stepped().unwrap();
+    (200..206).for_each(|number| world.append_stepped(&log, number..number + 1));
+    log.close().unwrap();
+    let world = world.killed();
+    let there = world.files_below(path);
+    let (name, whole) = there.iter().rfind(|(name, _)| name.ends_with(".seg")).unwrap();
+    for length in (0..whole.len()).step_by(if in_full() { 1 } else { 37 }) {
+        let world = world.killed();
+        world.machine.overwrite(&format!("{path}/{name}"), &whole[..length]);
+        let error = world.open_stepped().map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tampered, "{length} of {}: {error}", whole.len());
+    }
+}
+
 /// What fills a segment was durable before the next one was begun, so what is missing there is no write that failed.
 #[test]
 fn a_segment_that_was_full_is_damaged_where_its_end_is_missing() {
@@ -185,18 +201,75 @@ fn what_was_signed_since_a_part_was_given_up_was_not_lost_either() {
     world.destroy("backup");
     world.configure(&[]).unwrap();
     world.give_up().map(drop).unwrap();
+    no_cut_of_what_is_signed_next_is_opened(&world, "audit");
+}
+
+/// So it is where less is left than when that began, since another path was lost while it was cut short.
+#[test]
+fn less_may_be_left_than_when_giving_a_part_up_began() {
+    let world = World::new(&["/backup", "/other"]);
     let log = world.open_stepped().unwrap();
-    (200..206).for_each(|number| world.append_stepped(&log, number..number + 1));
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit", Fault::NoSpace);
+    (4..40).for_each(|number| world.append_stepped(&log, number..number + 1));
+    world.machine.fail_below("backup", Fault::NoSpace);
+    (40..44).for_each(|number| world.append_stepped(&log, number..number + 1));
     log.close().unwrap();
     let world = world.killed();
-    let there = world.files_below("audit");
-    let (name, whole) = there.iter().rfind(|(name, _)| name.ends_with(".seg")).unwrap();
-    for length in (0..whole.len()).step_by(if in_full() { 1 } else { 37 }) {
-        let world = world.killed();
-        world.machine.overwrite(&format!("audit/{name}"), &whole[..length]);
-        let error = world.open_stepped().map(drop).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Tampered, "{length} of {}: {error}", whole.len());
-    }
+    world.destroy("other");
+    world.configure(&["/backup"]).unwrap();
+    give_up_no_further_than_that_it_is_noted(&world);
+    let world = world.killed();
+    world.destroy("backup");
+    world.configure(&[]).unwrap();
+    world.go_on_giving_up().map(drop).unwrap();
+    no_cut_of_what_is_signed_next_is_opened(&world, "audit");
+}
+
+/// An attempt of which nothing but its record is there.
+fn give_up_no_further_than_that_it_is_noted(world: &World) {
+    world.machine.stop_at(world.machine.operations() + 8);
+    world.give_up().map(drop).unwrap_err();
+    assert!(world.killed().machine.read("audit.keys/restoring").is_some());
+}
+
+/// The path is found: nothing is given up, and what lay on another one that is still lost counts as lost as before.
+#[test]
+fn an_attempt_to_give_a_part_up_that_comes_to_nothing_says_nothing_of_other_paths() {
+    let world = World::new(&["/backup", "/other"]);
+    world.hand_on(&["/backup", "/other"]);
+    let world = world.killed();
+    world.destroy("backup");
+    world.configure(&["/other"]).unwrap();
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 12..14);
+    log.close().unwrap();
+    let lost = |world: &World| bulla::lost_frames_of(world.log()).unwrap();
+    let before = lost(&world);
+    let world = world.killed();
+    let other = world.files_below("other");
+    world.destroy("other");
+    world.configure(&[]).unwrap();
+    give_up_no_further_than_that_it_is_noted(&world);
+    let world = world.killed();
+    world.put_back("other", &other);
+    world.configure(&["/other"]).unwrap();
+    world.take_up().map(drop).unwrap();
+    assert_eq!(lost(&world), before);
+    world.events().map(drop).unwrap();
+}
+
+/// Nothing tells how many frames were signed where `seal.state` cannot be read, and it is there again by the time that the log is opened.
+#[test]
+fn what_is_signed_since_a_path_was_lost_without_a_number_was_not_lost_with_it() {
+    let world = World::handed_on(&["/backup"]);
+    world.destroy("audit");
+    let world = world.named("backup");
+    let state = world.machine.read("audit.keys/seal.state").unwrap();
+    world.machine.remove_file("audit.keys/seal.state");
+    world.configure(&[]).unwrap();
+    world.machine.overwrite("audit.keys/seal.state", &state);
+    no_cut_of_what_is_signed_next_is_opened(&world, "backup");
 }
 
 /// An older seal state, as a key directory from a backup has, knows less of what was signed than the checkpoint.

@@ -8,6 +8,7 @@ use crate::format::segment::{self, SegmentName};
 use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
 use crate::scan::events::each_event_but;
+use crate::scan::located::Located;
 use crate::scan::lost::LostFrames;
 use crate::scan::manifest::{Frames, Manifest};
 use crate::scan::snapshot::Snapshot;
@@ -16,6 +17,7 @@ use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What the log is without the paths that are found.
@@ -26,8 +28,10 @@ pub(super) struct Rest {
     pub(super) missing: LostFrames,
     /// The frames behind the tree with which a writer would go on.
     above: Vec<Commitment>,
-    /// The segments whose ends events of those frames explain.
-    explained: Vec<String>,
+    /// The segments whose ends events of those frames explain, and the offsets of these ends.
+    explained: Vec<(String, u64)>,
+    /// The same of events of the tree, where none is damaged.
+    ends: BTreeMap<String, u64>,
     /// The seals behind the last of those frames; nothing where what is signed is missing.
     pub(super) chain: Option<SealChain>,
 }
@@ -53,15 +57,21 @@ impl Rest {
         let lacks_signed = state.chain.next_frame() > checkpoint.size;
         let (above, explained, chain) =
             match recover::beyond_where(&**store, config, (&state, checkpoint), u64::MAX) {
-                Ok(beyond) => {
-                    let explained = beyond.explained.into_iter().map(|(segment, _)| segment).collect();
-                    (beyond.edge.above()?, explained, Some(beyond.chain))
-                }
+                Ok(beyond) => (beyond.edge.above()?, beyond.explained, Some(beyond.chain)),
                 // It lacks what is signed, so nobody can have gone on with it.
                 Err(error) if error.kind() == ErrorKind::Tampered && lacks_signed => Default::default(),
                 Err(error) => return Err(damaged(error)),
             };
-        Ok(Some(Rest { state, manifest, missing, above, explained, chain }))
+        let mut ends = BTreeMap::new();
+        let take = |_: &Commitment, event: Event| {
+            ends.extend(event.explains().map(|(name, end)| (name.to_owned(), end)))
+        };
+        match each_event_but(&manifest, 0, &missing, take) {
+            Err(error) if error.kind() != ErrorKind::Tampered => return Err(error),
+            read if read.is_err() => ends.clear(),
+            _ => {}
+        }
+        Ok(Some(Rest { state, manifest, missing, above, explained, ends, chain }))
     }
 
     /// Whether a segment of a path that is found has, in the place of `frame` or behind it, what no other path has whole of the tree. What stands in its
@@ -117,7 +127,7 @@ impl Rest {
         }
     }
 
-    /// Whether another path has it, whole. Those behind the tree were looked at.
+    /// Whether another path has it, whole, in bytes that count. Those behind the tree were looked at.
     pub(super) fn has_sound(&self, frame: u64) -> Result<bool> {
         if self.missing.contains(frame) {
             return Ok(false);
@@ -128,13 +138,23 @@ impl Rest {
         let mut frames = Frames::from(&self.manifest, frame)?;
         while let Some(placed) = frames.next()? {
             if placed.commitment.frame == frame {
-                return match frames.read(placed) {
+                return match frames.locate(placed) {
                     Err(error) if error.kind() == ErrorKind::Tampered => Ok(false),
-                    read => read.map(|_| true),
+                    located => {
+                        let located = located?;
+                        Ok(!self.is_behind_an_end(&located) && located.verify()?.is_ok())
+                    }
                 };
             }
         }
         Ok(false)
+    }
+
+    /// Whether a frame lies where an event says that a segment has ended: that may be gone, as what a sync that failed has left in memory.
+    fn is_behind_an_end(&self, located: &Located) -> bool {
+        let segment = located.segment.to_string();
+        let explained = self.explained.iter().find(|(name, _)| *name == segment).map(|(_, end)| end);
+        explained.or(self.ends.get(&segment)).is_some_and(|end| located.offset >= *end)
     }
 
     /// Whether it has a segment of this name.
@@ -165,7 +185,7 @@ impl Rest {
     /// # Errors
     /// `Tampered` where no event does that can be read, and one is damaged.
     pub(super) fn explains(&self, name: &str) -> Result<bool> {
-        let mut explained = self.explained.iter().any(|explained| explained == name);
+        let mut explained = self.explained.iter().any(|(explained, _)| explained == name);
         let explains = |event: Event| event.explains().is_some_and(|(segment, _)| segment == name);
         match each_event_but(&self.manifest, 0, &self.missing, |_, event| explained |= explains(event)) {
             Err(error) if error.kind() == ErrorKind::Tampered && !explained => {
