@@ -29,6 +29,7 @@ use crate::keys::restoring::{GivenUp, Unknown};
 use crate::keys::seal_state::SealState;
 use crate::keys::vault;
 use crate::read::reader::Reader;
+use crate::scan::checkpoint::read_note;
 use crate::scan::given_up;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::{self, not_there};
@@ -38,6 +39,7 @@ use crate::write::engine::{
     Directories, Engine, Vaults, after_resumed, check_kept_replicas, load_signing_key, mark_given_up, tuning,
 };
 use crate::write::recover::earlier::not_done;
+use crate::write::tree_files;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::PartId;
 use bulla_crypto::recipients::Identity;
@@ -206,6 +208,7 @@ impl Restore {
         if comes_to_nothing {
             // Before that is written: a seal state of an attempt of which nothing else is there is not gone on with.
             state.save(&*keys)?;
+            remove_tree_of_attempt(&log, &config)?;
         }
         // In this order: with the seal state alone the log would open.
         let given_up = unknown.as_ref().and_then(|unknown| unknown.given_up);
@@ -480,6 +483,18 @@ fn behind(keys: &dyn Store) -> Error {
         keys.describe(files::VAULT)
     );
     Error::new(ErrorKind::Refused, message)
+}
+
+/// Removes from each path what an attempt that comes to nothing has left of its tree there, where no checkpoint covers it.
+fn remove_tree_of_attempt(log: &Arc<dyn Store>, config: &LogConfig) -> Result<()> {
+    let paths = log.paths().map_or_else(|| vec![log.clone()], Paths::present);
+    for (index, path) in paths.iter().enumerate() {
+        let checkpoint = read_note(&**path)?.and_then(|note| config.own_keys().open(&note).ok());
+        let covered = checkpoint.map_or(0, |checkpoint| checkpoint.size);
+        let others = [&paths[..index], &paths[index + 1..]].concat();
+        tree_files::remove_of_another_tree(&**path, covered, &others)?;
+    }
+    Ok(())
 }
 
 /// Has the log tell that this part of it is given up, unless it does already.

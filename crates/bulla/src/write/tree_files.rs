@@ -13,10 +13,10 @@
 use crate::scan::stored_tree;
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::Commitment;
-use bulla_proof::tile::{self, TileBuilder, TileId};
+use bulla_proof::tile::{self, TileBuilder, TileId, TilePath};
 use bulla_proof::tree::{self, TreeHead};
 use bulla_store::{Error, Paths, Result, Store};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// See the module.
@@ -266,6 +266,47 @@ pub(crate) fn remove_beyond(log: &dyn Store, size: u64) -> Result<()> {
         removed.map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
     }
     Ok(())
+}
+
+/// Removes, durably, what a path has of a tree with frames that came to nothing, beyond the `covered` ones of its own checkpoint: what is partial,
+/// and what is full, unless the log has the same `elsewhere`.
+///
+/// # Errors
+/// `Unavailable` where a file cannot be listed, read or removed.
+pub(crate) fn remove_of_another_tree(
+    path: &dyn Store,
+    covered: u64,
+    elsewhere: &[Arc<dyn Store>],
+) -> Result<()> {
+    let mut directories = BTreeSet::new();
+    for tile in stored_tree::beyond(path, covered)? {
+        let own = if is_full(&tile) { stored_tree::read(path, &tile)? } else { None };
+        let mut is_there = false;
+        for other in elsewhere.iter().filter(|_| own.is_some()) {
+            is_there |= stored_tree::read(&**other, &tile)? == own;
+        }
+        if is_there {
+            continue;
+        }
+        let removed = path.remove(&tile);
+        removed.map_err(|error| Error::io(format!("removing {}", path.describe(&tile)), error))?;
+        directories.insert(bulla_store::path::parent(&tile).to_owned());
+    }
+    for directory in directories {
+        let synced = path.sync_directory(&directory);
+        synced.map_err(|error| Error::io(format!("syncing {}", path.describe(&directory)), error))?;
+    }
+    Ok(())
+}
+
+/// Whether this is the name of a tile or bundle that is full, and written.
+fn is_full(path: &str) -> bool {
+    let width = match tile::parse_path(path) {
+        Some(TilePath::Hashes(id)) => id.width,
+        Some(TilePath::Entries { width, .. }) => width,
+        None => 0,
+    };
+    width == tile::FULL_WIDTH
 }
 
 /// The partial tiles and the bundle at a tree's right edge, from the log's files, checked against `checkpoint`. Where a partial form is gone, since

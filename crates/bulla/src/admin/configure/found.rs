@@ -28,19 +28,17 @@ use crate::keys::seal_state::SealState;
 use crate::scan::checkpoint::read_note;
 use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
-use crate::scan::manifest::Manifest;
 use crate::scan::paths::join_paths;
-use crate::scan::stored_tree;
 use crate::write::recover::lost::furthest_tree;
 use crate::write::recover::{self, is_sound};
+use crate::write::tree_files;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
-use bulla_proof::tile::{self, TilePath};
 use bulla_store::{Error, ErrorKind, Lock, Result, Store};
 use rest::Rest;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -298,10 +296,22 @@ impl FoundPath {
 
     /// Why it is not named again while `other` has another frame of the same number.
     fn twin(&self, other: &str, frame: u64) -> Error {
+        let name = self.path.describe("");
+        Self::undecided(&format!("{name} and {other} have different frames of the number {frame}"))
+    }
+
+    /// The same where what lies there from a frame on follows others than `other` has.
+    fn other_behind(&self, other: &str, frame: u64) -> Error {
+        let name = self.path.describe("");
+        Self::undecided(&format!(
+            "what {name} has from frame {frame} on follows other frames than {other} has"
+        ))
+    }
+
+    fn undecided(what: &str) -> Error {
         let message = format!(
-            "{} and {other} have different frames of the number {frame}, which nobody has signed: what the log was written to last counts. Open the log \
-             once with that alone, as by `bulla append` with nothing to append, and name the other one then: what lies there is set aside",
-            self.path.describe("")
+            "{what}, which nobody has signed: what the log was written to last counts. Open the log once with that alone, as by `bulla append` with \
+             nothing to append, and name the other one then: what lies there is set aside"
         );
         Error::new(ErrorKind::Refused, message)
     }
@@ -365,7 +375,11 @@ impl FoundPath {
             let what = format!("setting {} aside", path.describe(&name.path()));
             move |error| Error::io(what, error)
         };
-        remove_of_another_tree(path, self.covered, &rest.manifest)?;
+        tree_files::remove_of_another_tree(
+            path,
+            self.covered,
+            std::slice::from_ref(&rest.manifest.snapshot.store),
+        )?;
         for name in aside.into_iter().rev() {
             let aside = move_aside(path, name).map_err(failed(name))?;
             tell(&path.describe(&name.path()), &aside);
@@ -460,6 +474,9 @@ impl FoundPath {
 
 /// Adds to the plans the segments to which nothing leads, on paths without which the log has signed frames since they were lost: these took the place of
 /// what led there, and opening refuses a hole where something was signed since.
+///
+/// # Errors
+/// `Refused` where nothing was, and what lies there follows other frames than the log has by now.
 fn add_what_nothing_leads_to(found: &[FoundPath], plans: &mut [Plan], rest: &Rest) -> Result<()> {
     let Some(mut chain) = rest.chain.clone() else { return Ok(()) };
     let mut staying = BTreeMap::<u64, Vec<(Head, Seal)>>::new();
@@ -480,46 +497,26 @@ fn add_what_nothing_leads_to(found: &[FoundPath], plans: &mut [Plan], rest: &Res
     }
     let leads_nowhere =
         |name: &SegmentName| name.first > next || name.first == next && staying.contains_key(&next);
+    // A write that tore has left zeros in the place of its seal.
+    let follows_another = |(head, seal): &(Head, Seal)| {
+        let right = chain.clone().seal(head.group, &head.encoded);
+        seal.iter().zip(right).any(|(stored, right)| *stored != right && *stored != 0)
+    };
     for (path, plan) in found.iter().zip(plans) {
         if path.signed_then.is_some_and(|signed| signed < rest.signed()) {
             let stays = path.behind.iter().filter(|name| !plan.aside.contains(name));
             let aside = stays.filter(|name| leads_nowhere(name)).copied().collect::<Vec<_>>();
             plan.aside.extend(aside);
             plan.aside.sort_unstable();
+        } else if path
+            .staying(plan, next)?
+            .first()
+            .is_some_and(|first| first.0.commitment.frame == next && follows_another(first))
+        {
+            return Err(path.other_behind(&rest.name(), next));
         }
     }
     Ok(())
-}
-
-/// Removes, durably, what a path has of a tree with frames that came to nothing, beyond the `covered` ones of its own checkpoint: what is partial,
-/// and what is full, unless the log has the same elsewhere.
-fn remove_of_another_tree(path: &dyn Store, covered: u64, rest: &Manifest) -> Result<()> {
-    let mut directories = BTreeSet::new();
-    for tile in stored_tree::beyond(path, covered)? {
-        let log = &*rest.snapshot.store;
-        let elsewhere = if is_full(&tile) { stored_tree::read(log, &tile)? } else { None };
-        if elsewhere.is_some() && stored_tree::read(path, &tile)? == elsewhere {
-            continue;
-        }
-        let removed = path.remove(&tile);
-        removed.map_err(|error| Error::io(format!("removing {}", path.describe(&tile)), error))?;
-        directories.insert(bulla_store::path::parent(&tile).to_owned());
-    }
-    for directory in directories {
-        let synced = path.sync_directory(&directory);
-        synced.map_err(|error| Error::io(format!("syncing {}", path.describe(&directory)), error))?;
-    }
-    Ok(())
-}
-
-/// Whether this is the name of a tile or bundle that is full, and written.
-fn is_full(path: &str) -> bool {
-    let width = match tile::parse_path(path) {
-        Some(TilePath::Hashes(id)) => id.width,
-        Some(TilePath::Entries { width, .. }) => width,
-        None => 0,
-    };
-    width == tile::FULL_WIDTH
 }
 
 /// Undoes on the other paths what an opening of the log has begun that was cut short before it wrote a frame: segments that it set aside, since nothing led

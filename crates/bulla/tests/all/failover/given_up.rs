@@ -1148,3 +1148,47 @@ fn a_seal_state_of_an_attempt_that_was_made_again_is_only_an_older_one() {
         assert!(begun > 0, "{erasure}");
     }
 }
+
+/// The path is found before the attempt's checkpoint was written, whose tree lies on the other path by then.
+#[test]
+fn an_attempt_that_comes_to_nothing_leaves_nothing_of_its_tree() {
+    let made = World::new(&["/backup"]);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..4);
+    made.machine.fail_below("audit", Fault::WriteFails);
+    made.append_stepped(&log, 4..8);
+    log.close().unwrap();
+    let made = made.killed();
+    let files = made.files_below("backup");
+    made.destroy("backup");
+    made.configure(&[]).unwrap();
+    let tiles = |world: &World| {
+        world.files_below("audit").into_keys().filter(|name| name.starts_with("tile/")).count()
+    };
+    let before = tiles(&made);
+    let mut had_more = 0;
+    for stop in 0.. {
+        let world = made.killed();
+        world.machine.stop_at(world.machine.operations() + stop);
+        let is_done = world.give_up().is_ok();
+        let world = world.killed();
+        if is_done {
+            break;
+        }
+        had_more += usize::from(tiles(&world) > before);
+        world.put_back("backup", &files);
+        // Once the attempt has signed something, what lies there is another history.
+        if let Err(error) = world.configure(&["/backup"]) {
+            assert!(error.to_string().contains("another history"), "{stop}: {error}");
+            continue;
+        }
+        world.take_up().map(drop).unwrap_or_else(|error| panic!("{stop}: {error}"));
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 8..9);
+        log.close().unwrap();
+        let report = world.verify();
+        assert!(report.ok, "{stop}: {:#?}", report.findings);
+        world.check_contains(0..9);
+    }
+    assert!(had_more > 2, "{had_more}");
+}

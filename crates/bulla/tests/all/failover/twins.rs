@@ -5,6 +5,7 @@ use super::world::World;
 use bulla::store::Store;
 use bulla::{ErrorKind, FindingKind, Severity};
 use bulla_testkit::fault::Fault;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 /// A log that has left `audit` and `backup`, in this order, and is written on `other`: 20 entries on each, in a frame of its own.
@@ -285,4 +286,42 @@ fn a_path_that_has_frames_and_no_checkpoint_is_told_and_nobody_answers_from_the_
         world.machine.overwrite(&format!("{path}/checkpoint"), &checkpoint);
         world.check(60);
     }
+}
+
+/// Two paths are lost, and frames on the third have nothing to lead to them; the log was opened on that, and nothing was signed. A path that is found has frames
+/// behind others of those numbers: which of them were written later nothing tells.
+#[test]
+fn what_follows_other_frames_than_the_log_has_is_no_damage_either() {
+    let world = World::new(&["/backup", "/other"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..2);
+    (2..4).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    world.machine.fail_below("audit", Fault::NoSpace);
+    (4..8).for_each(|number| world.commit_stepped(&log, number).unwrap());
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.commit_stepped(&log, 10).unwrap();
+    let world = world.killed();
+    let files = world.files_below("backup");
+    world.destroy("audit");
+    world.destroy("backup");
+    let world = world.named("other");
+    world.configure(&[]).unwrap();
+    let opened = world.open_stepped().unwrap();
+    let world = world.killed();
+    drop(opened);
+    world.put_back("backup", &files);
+    let world = world.named("backup");
+    let error = world.configure(&["/other"]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("follows other frames than"), "{error}");
+    assert!(error.to_string().contains("Open the log once with that alone"), "{error}");
+    let world = world.named("other");
+    world.open_stepped().unwrap().close().unwrap();
+    let world = world.named("backup");
+    world.configure(&["/other"]).unwrap();
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 200..201);
+    log.close().unwrap();
+    // What came before lay on the first path.
+    assert_eq!(world.salvaged(), BTreeSet::from([200]));
 }
