@@ -206,9 +206,10 @@ impl Restore {
         // What was kept about data subjects is as old as the backup, and nothing says what of it holds no more.
         personal::remove(&*keys)?;
         if comes_to_nothing {
+            // As long as the seal state tells that there was one.
+            remove_tree_of_attempt(&log, &config)?;
             // Before that is written: a seal state of an attempt of which nothing else is there is not gone on with.
             state.save(&*keys)?;
-            remove_tree_of_attempt(&log, &config)?;
         }
         // In this order: with the seal state alone the log would open.
         let given_up = unknown.as_ref().and_then(|unknown| unknown.given_up);

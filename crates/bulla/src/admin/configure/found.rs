@@ -500,7 +500,8 @@ fn add_what_nothing_leads_to(found: &[FoundPath], plans: &mut [Plan], rest: &Res
     // A write that tore has left zeros in the place of its seal.
     let follows_another = |(head, seal): &(Head, Seal)| {
         let right = chain.clone().seal(head.group, &head.encoded);
-        seal.iter().zip(right).any(|(stored, right)| *stored != right && *stored != 0)
+        let is_torn = seal.iter().zip(right).all(|(stored, right)| *stored == right || *stored == 0);
+        head.commitment.frame == next && !is_torn
     };
     for (path, plan) in found.iter().zip(plans) {
         if path.signed_then.is_some_and(|signed| signed < rest.signed()) {
@@ -508,11 +509,7 @@ fn add_what_nothing_leads_to(found: &[FoundPath], plans: &mut [Plan], rest: &Res
             let aside = stays.filter(|name| leads_nowhere(name)).copied().collect::<Vec<_>>();
             plan.aside.extend(aside);
             plan.aside.sort_unstable();
-        } else if path
-            .staying(plan, next)?
-            .first()
-            .is_some_and(|first| first.0.commitment.frame == next && follows_another(first))
-        {
+        } else if path.staying(plan, next)?.iter().any(follows_another) {
             return Err(path.other_behind(&rest.name(), next));
         }
     }
