@@ -246,6 +246,7 @@ fn an_attempt_to_give_a_part_up_that_comes_to_nothing_says_nothing_of_other_path
     log.close().unwrap();
     let lost = |world: &World| bulla::lost_frames_of(world.log()).unwrap();
     let before = lost(&world);
+    assert!(!before.frames.is_empty());
     let world = world.killed();
     let other = world.files_below("other");
     world.destroy("other");
