@@ -435,7 +435,7 @@ class Vectors(unittest.TestCase):
         (place / f"roots/{found['generation']}.root").write_text(found["root_file"])
         (place / f"roots/{found['generation']}.keys").write_bytes(unhex(found["keys_file"]))
         database = sqlite3.connect(place / "vault/vault.db")
-        for statement in ("page_size = 4096", "journal_mode = WAL", "application_id = 1114991724", "user_version = 4"):
+        for statement in ("page_size = 4096", "journal_mode = WAL", "application_id = 1114991724", "user_version = 5"):
             database.execute(f"PRAGMA {statement}")
         for statement in vault.SCHEMA.values():
             database.execute(statement)

@@ -97,7 +97,7 @@ class Vault:
             self.database.execute("BEGIN")
             self.check_schema()
             meta = Cursor(self.stored(RECORDS, 1), "record 1 of the vault")
-            if meta.take(8) != b"bullaVM4":
+            if meta.take(8) != b"bullaVM5":
                 raise meta.refuse("must begin with its mark")
             meta.take(16)  # the log id, which counts once the seal holds
             generation = meta.unsigned(8)
@@ -114,7 +114,7 @@ class Vault:
         def pragma(name: str) -> object:
             return self.database.execute(f"PRAGMA {name}").fetchone()[0]
 
-        if (pragma("application_id"), pragma("user_version"), pragma("journal_mode")) != (0x42756C6C, 4, "wal"):
+        if (pragma("application_id"), pragma("user_version"), pragma("journal_mode")) != (0x42756C6C, 5, "wal"):
             raise Refused("vault", "application id, user version and journal mode must be a vault's")
         schema = self.database.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
         if sorted(schema) != sorted(("table", name, sql) for name, sql in SCHEMA.items()):
@@ -149,11 +149,14 @@ class Vault:
 
     def read_records(self) -> int:
         """Looks at all records, and gives the next number."""
-        meta = self.record(1, b"bullaVM4")
+        meta = self.record(1, b"bullaVM5")
         if meta.take(16) != self.log_id:
             raise meta.refuse("must be of this log")
         meta.take(8)
         next_number = meta.unsigned(8)
+        self.indexed = [meta.unsigned(8) for _ in range(16)]
+        if max(self.indexed) > next_number:
+            raise meta.refuse("the index must not lead to a number that is not below the next one")
         self.follows = meta.unsigned(8)
         self.follows_root = meta.take(32)
         meta.unsigned(4)
@@ -232,13 +235,14 @@ class Vault:
             key = self.keys.rows[row >> 8] if row >> 8 < len(self.keys.rows) else bytes(32)
             if int.from_bytes(self.row(data, row, key)[:2], "little") >> first:
                 raise Refused("vault", "nobody may have a number that is not below the next one")
+        self.unindexed = {pseudonym: number for number, pseudonym in people.items() if number >= self.indexed[pseudonym[0] >> 4]}
         found = []
         for _, bucket in self.buckets:
             key = expand(self.keys.buckets[bucket], b"bulla vault index v2", 48)[:32]
             for row in range(bucket << 8, (bucket << 8) + 256):
                 found += [number for _, number in self.entries(row, self.stored(ENTRIES, row), key)]
-        if sorted(found) != sorted(people):
-            raise Refused("vault", "the index must have everybody once, and nobody else")
+        if sorted(found) != sorted(number for number, pseudonym in people.items() if number < self.indexed[pseudonym[0] >> 4]):
+            raise Refused("vault", "the index must have everybody once whom it is to lead to, and nobody else")
         for number, pseudonym in people.items():
             if self.number_at(pseudonym) != number:
                 raise Refused("vault", f"the index must lead to number {number} from its pseudonym")
@@ -305,7 +309,9 @@ class Vault:
         return self.number_at(self.pseudonym(name))
 
     def number_at(self, pseudonym: bytes) -> Optional[int]:
-        """The number that the index leads to."""
+        """The number that the index leads to, or that of somebody whom it does not lead to yet."""
+        if pseudonym in self.unindexed:
+            return self.unindexed[pseudonym]
         prefix = int.from_bytes(pseudonym[:2], "big")
         bucket = [number for first, number in self.buckets if first <= prefix][-1]
         both = expand(self.keys.buckets[bucket], b"bulla vault index v2", 48)

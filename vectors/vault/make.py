@@ -120,6 +120,10 @@ def secret(name):
     return hashlib.sha256(b"vault vectors: " + name.encode()).digest()
 
 
+# Of each sixteenth of the pseudonyms the index leads to whoever has a number below this one.
+INDEXED = [4096 + 8 * sixteenth for sixteenth in range(16)]
+
+
 def make():
     log, generation = secret("log")[:16], 3
     root, pseudonym_key, salt = secret("root"), secret("pseudonym key"), secret("salt")
@@ -153,7 +157,7 @@ def make():
         sealed = gcm_siv_seal(row_keys[row >> 8], id_ + bytes(4), b"bulla vault row v2" + log + id_, text)
         rows.append({"id": row, "subjects": here, "row": sealed.hex()})
     places = {}
-    for subject in subjects:
+    for subject in (subject for subject in subjects if subject["number"] < INDEXED[int(subject["pseudonym"][0], 16)]):
         half = bytes.fromhex(subject["pseudonym"])[:8]
         bucket = 5 if half[0] < 0x80 else 9
         keys = expand(index_keys[bucket], b"bulla vault index v2", 48)
@@ -193,10 +197,10 @@ def make():
         "root": root.hex(),
         "root_file": root_file,
         "keys_file": keys_file.hex(),
-        "meta": record(1, b"bullaVM4" + log + struct.pack("<QQQ", generation, 8201, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<I", 10)),
-        "meta_unfollowed": record(1, b"bullaVM4" + log + struct.pack("<QQQ", generation, 8201, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<IQ", 10, 299)),
-        "meta_given_up": record(1, b"bullaVM4" + log + struct.pack("<QQQ", generation, 8201, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<I", 10) + bytes(16) + bytes([1] * 16)),
-        "meta_unfollowed_and_given_up": record(1, b"bullaVM4" + log + struct.pack("<QQQ", generation, 8201, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<IQ", 10, 299) + bytes(16) + bytes([1] * 16)),
+        "meta": record(1, b"bullaVM5" + log + struct.pack("<19Q", generation, 8201, *INDEXED, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<I", 10)),
+        "meta_unfollowed": record(1, b"bullaVM5" + log + struct.pack("<19Q", generation, 8201, *INDEXED, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<IQ", 10, 299)),
+        "meta_given_up": record(1, b"bullaVM5" + log + struct.pack("<19Q", generation, 8201, *INDEXED, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<I", 10) + bytes(16) + bytes([1] * 16)),
+        "meta_unfollowed_and_given_up": record(1, b"bullaVM5" + log + struct.pack("<19Q", generation, 8201, *INDEXED, 300) + bytes(range(0xff, 0xff - 32, -1)) + struct.pack("<IQ", 10, 299) + bytes(16) + bytes([1] * 16)),
         "erasing": record(2, b"bullaVE3" + bytes([1, 0, 0, 0, 2, 0, 0, 0]) + bytes(range(32)) + struct.pack("<QQ", 17, 2**40)),
         "not_erasing": record(2, b"bullaVE3" + bytes(8 + 32)),
         "changes": record(4, b"bullaVC2" + struct.pack("<Q", 77) + bytes(range(8))),

@@ -114,6 +114,9 @@ impl Checking<'_> {
             if number >= meta.next_number {
                 self.find(Damage::Beyond(number));
             }
+            if !meta.indexed.has(number, pseudonym.half()) {
+                continue;
+            }
             match index::find(txn, keys, pseudonym) {
                 Ok(found) if found.contains(&number) => {}
                 // That its row does not open is told of its bucket.
@@ -164,7 +167,8 @@ impl Checking<'_> {
             }
             let number = u64::from(entry.number);
             match rows::get(txn, keys, meta, number) {
-                Ok(Some(Person { pseudonym, .. })) if pseudonym.half() == entry.half => {}
+                Ok(Some(Person { pseudonym, .. }))
+                    if pseudonym.half() == entry.half && meta.indexed.has(number, entry.half) => {}
                 // This was told already: its row is missing, or does not open.
                 Err(TransactionError::Stale(_) | TransactionError::Damaged(_)) => {}
                 Err(error) => return Err(error),

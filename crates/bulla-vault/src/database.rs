@@ -83,8 +83,8 @@ const LMDB: &str = "data.mdb";
 
 /// "Bull", where a file says whose it is.
 const APPLICATION: i32 = 0x4275_6c6c;
-/// Version 1 had what the vault follows in a record of its own, and version 3 without a root.
-const VERSION: i32 = 4;
+/// Version 1 had what the vault follows in a record of its own, version 3 without a root, and version 4 led to everybody by the index.
+const VERSION: i32 = 5;
 /// The bytes of a page.
 const PAGE: u64 = 4096;
 /// The most connections that are kept for whoever reads next.
@@ -97,8 +97,9 @@ const LONGEST_ROW: i32 = 1 << 21;
 /// What holds on every connection. A page is checked when it is read; none is mapped, since what happens to a mapped file
 /// behind the process's back ends the process.
 ///
-/// A page of the index is written again with almost every group of new people, so the log of changes grows to 8 MiB before it is
-/// taken into the file: each of its pages is then written there once for many commits, and without the two syncs that it takes.
+/// The pages of the newest people, and of the records, are written again with every group of new people, so the log of changes grows to
+/// 8 MiB before it is taken into the file: each of its pages is then written there once for many commits, and without the two syncs
+/// that it takes.
 const SETTINGS: &str = "
     PRAGMA cell_size_check = ON;
     PRAGMA mmap_size = 0;
@@ -110,8 +111,9 @@ const SETTINGS: &str = "
     PRAGMA journal_size_limit = 8388608;
 ";
 
-/// What holds besides of the connection that writes. A transaction writes its rows in the order of their ids and comes back to no page but the few that
-/// lead to them. So a page leaves as the next one comes, and a commit has few left to write: hundreds at once keep a processor from others for a millisecond.
+/// What holds besides of the connection that writes. A transaction writes its rows in the order of their ids, also those of the index when that takes
+/// people in, and comes back to no page but the few that lead to them. So a page leaves as the next one comes, and a commit has few left to write:
+/// hundreds at once keep a processor from others for a millisecond.
 const WRITING: &str = "PRAGMA cache_size = -128;";
 
 impl Database {

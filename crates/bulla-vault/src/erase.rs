@@ -69,14 +69,11 @@ impl Vault {
     pub fn begin_erasure(&self, subjects: &[&str]) -> Result<Option<Erasure<'_>>> {
         self.check_writable()?;
         let numbers = self.shared.snapshot(|snapshot| {
-            let mut numbers = Vec::new();
+            let (mut finder, mut numbers) = (snapshot.finder()?, Vec::new());
             for subject in subjects {
                 let pseudonym = Pseudonym::of(subject, snapshot.meta.log, &snapshot.keys.pseudonym);
                 // Those who are being erased are found as well: to begin again is no error.
-                for number in index::find(snapshot.txn, snapshot.keys, pseudonym)? {
-                    let person = rows::get(snapshot.txn, snapshot.keys, &snapshot.meta, number)?;
-                    numbers.extend(person.filter(|person| person.pseudonym == pseudonym).map(|_| number));
-                }
+                numbers.extend(snapshot.numbers(&mut finder, pseudonym)?);
             }
             Ok(numbers)
         })?;
@@ -344,6 +341,7 @@ impl Shared {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         state.keys = keys;
         state.blocked.clear();
+        *self.unindexed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
         Ok(())
     }
 }
@@ -358,6 +356,7 @@ struct Concerned {
 
 impl Change<'_, '_> {
     fn erase(&mut self, erasing: Erasing) -> Result<Arc<Keys>, TransactionError> {
+        self.index_all()?;
         let numbers = &erasing.numbers;
         let concerned = self.concerned(numbers)?;
         let keys = self.succeed(&concerned)?;

@@ -126,6 +126,11 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// That of whoever has this number, of which an index has room for those below 2^32.
+    pub(super) fn of(number: u64, pseudonym: Pseudonym) -> Self {
+        Entry { half: pseudonym.half(), number: u32::try_from(number).unwrap_or(u32::MAX) }
+    }
+
     /// Where it lies in the space that is divided among the buckets.
     pub(super) fn prefix(&self) -> u16 {
         u16::from_be_bytes([self.half[0], self.half[1]])

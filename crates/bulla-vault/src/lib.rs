@@ -73,6 +73,7 @@ mod tests;
 mod transaction;
 mod transaction_error;
 mod unexplained;
+mod unindexed;
 mod whole;
 
 pub use bulla_crypto::subject::{Subject, SubjectKey};
@@ -99,6 +100,7 @@ use keys::Keys;
 use record::{Changes, Skipped};
 use replicas::Replicas;
 use roots::Roots;
+use unindexed::Unindexed;
 
 use bulla_crypto::environment::Random;
 use bulla_proof::commitment::LogId;
@@ -131,6 +133,9 @@ struct Shared {
     /// The last transaction that this process knows of, and the next number in it: the database never goes back behind either.
     known: Mutex<Known>,
     cache: Cache,
+    unindexed: Mutex<Arc<Unindexed>>,
+    /// As [`Settings::index_every`].
+    index_every: u64,
     arrivals: Arrivals,
     state: RwLock<State>,
     /// Whether a handle may write.

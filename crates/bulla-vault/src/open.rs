@@ -29,6 +29,8 @@ use bulla_store::{FileSystem, Store};
 pub struct Settings {
     /// How many subjects are kept in memory, about 70 bytes each (default 262,144).
     pub cache: usize,
+    /// After how many new subjects a sixteenth of the index takes in those who are new to it (default 1,024); 0 is all of it, at once.
+    pub index_every: u64,
     /// How roots are kept (default: as files).
     pub root: Arc<dyn Root>,
     /// Where keys come from.
@@ -41,6 +43,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             cache: 262_144,
+            index_every: if cfg!(test) { 0 } else { 1024 },
             root: Arc::new(RootFile),
             random: Arc::new(SystemRandom),
             replicas: Vec::new(),
@@ -188,6 +191,8 @@ impl Shared {
             random: settings.random.clone(),
             known: Mutex::default(),
             cache: Cache::new(settings.cache, &*settings.random)?,
+            unindexed: Mutex::default(),
+            index_every: settings.index_every,
             arrivals: Arrivals::default(),
             state: RwLock::new(State { keys: Arc::new(keys), blocked: Vec::new() }),
             writing: AtomicBool::new(false),

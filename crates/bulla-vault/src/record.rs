@@ -1,8 +1,8 @@
 //! The records: what the vault is, and how far it has come. All of them are there from the beginning.
 //!
 //! ```text
-//! 1: "bullaVM4" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ follows: size u64, root (32) ‖ next index bucket u32
-//!    ‖ unfollowed u64, where something is ‖ given up: so many times, at most 64: id (16), ascending ‖ CRC-32C
+//! 1: "bullaVM5" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ indexed: 16 times u64 ‖ follows: size u64, root (32)
+//!    ‖ next index bucket u32 ‖ unfollowed u64, where something is ‖ given up: so many times, at most 64: id (16), ascending ‖ CRC-32C
 //! 2: "bullaVE3" ‖ state u8: 0 none, 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ SHA-256 of what was written down of it (32)
 //!    ‖ so many numbers u64 ‖ CRC-32C
 //! 3: none
@@ -14,6 +14,7 @@
 //! generation's they are. In that one is whatever an older vault could be made to look newer with: a record is authentic by itself,
 //! and what it says of the numbers given and of the frames followed is of one state.
 
+use super::index::Half;
 use super::keys::{Keys, SEAL};
 use super::table::Table;
 use super::transaction::{ReadTransaction, WriteTransaction};
@@ -34,6 +35,8 @@ pub(super) struct Meta {
     pub(super) generation: u64,
     /// The number that the next new subject gets; no row has it or a greater one.
     pub(super) next_number: u64,
+    /// Whom the index leads to.
+    pub(super) indexed: Indexed,
     /// The log's frames whose erasures the vault has followed, and whose numbers are all below the next one.
     pub(super) follows: TreeHead,
     /// As [`Followed::unfollowed`], of these frames.
@@ -42,6 +45,32 @@ pub(super) struct Meta {
     pub(super) given_up: BTreeSet<PartId>,
     /// The id that the next new index bucket gets; none in use has it or a greater one.
     pub(super) next_bucket: u32,
+}
+
+/// Whom the index leads to: of each sixteenth of the pseudonyms, by their first four bits, below which number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Indexed(pub(super) [u64; SIXTEENTHS]);
+
+impl Indexed {
+    /// Everybody below a number, whoever that is.
+    pub(super) fn up_to(number: u64) -> Self {
+        Indexed([number; SIXTEENTHS])
+    }
+
+    /// Whether the index leads to whoever has this number, with a pseudonym that begins so.
+    pub(super) fn has(&self, number: u64, half: Half) -> bool {
+        number < self.0[sixteenth(half)]
+    }
+
+    /// Everybody below this number is one whom the index leads to.
+    pub(super) fn least(&self) -> u64 {
+        self.0.into_iter().min().unwrap_or_default()
+    }
+}
+
+/// Which sixteenth a pseudonym that begins so belongs to.
+pub(super) fn sixteenth(half: Half) -> usize {
+    usize::from(half[0] >> 4)
 }
 
 /// Identifies the last transaction. Two copies of one vault with the same value have the same content.
@@ -67,6 +96,8 @@ pub(super) struct Erasing {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Skipped(pub(super) Vec<(u64, u64)>);
 
+/// Into so many parts the pseudonyms are divided for the index to take people in.
+pub(super) const SIXTEENTHS: usize = 16;
 /// The most subjects that one erasure takes.
 pub const MAX_ERASED: usize = 4096;
 /// The most parts of the log that the vault knows to be given up.
@@ -100,8 +131,8 @@ impl<T> Peeked<T> {
     }
 }
 
-const META_MAGIC: &[u8; 8] = b"bullaVM4";
-const META_LENGTH: usize = 8 + 16 + 8 + 8 + 8 + 32 + 4;
+const META_MAGIC: &[u8; 8] = b"bullaVM5";
+const META_LENGTH: usize = 8 + 16 + 8 + 8 + 8 * SIXTEENTHS + 8 + 32 + 4;
 const CHANGES_MAGIC: &[u8; 8] = b"bullaVC2";
 const ERASING_MAGIC: &[u8; 8] = b"bullaVE3";
 const SKIPPED_MAGIC: &[u8; 8] = b"bullaVS2";
@@ -150,6 +181,7 @@ pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), T
         log: keys.log,
         generation: keys.generation,
         next_number: 0,
+        indexed: Indexed::up_to(0),
         follows: TreeHead::empty(),
         unfollowed: None,
         given_up: BTreeSet::new(),
@@ -189,9 +221,16 @@ impl Meta {
             return None;
         }
         let given_up = ids.iter().map(|id| PartId(*id)).collect();
-        let [low, high, generation, next_number, size, ..] = log else { return None };
-        let is_followed = |frame: &u64| *frame < u64::from_le_bytes(*size) || *frame == Followed::NOWHERE;
-        if magic != META_MAGIC || !unfollowed.iter().all(is_followed) {
+        let [low, high, generation, next_number, log @ ..] = log else { return None };
+        let (indexed, [size, ..]) = log.split_first_chunk::<SIXTEENTHS>()? else { return None };
+        let (root, next_bucket) = content[META_LENGTH - 36..].split_first_chunk::<32>()?;
+        let (next_number, size) = (u64::from_le_bytes(*next_number), u64::from_le_bytes(*size));
+        let indexed = Indexed(indexed.map(u64::from_le_bytes));
+        let is_followed = |frame: &u64| *frame < size || *frame == Followed::NOWHERE;
+        if magic != META_MAGIC
+            || indexed.0.iter().any(|end| *end > next_number)
+            || !unfollowed.iter().all(is_followed)
+        {
             return None;
         }
         let mut id = [0; 16];
@@ -200,14 +239,12 @@ impl Meta {
         Some(Meta {
             log: LogId(id),
             generation: u64::from_le_bytes(*generation),
-            next_number: u64::from_le_bytes(*next_number),
-            follows: TreeHead {
-                size: u64::from_le_bytes(*size),
-                root: Hash(content[48..80].try_into().ok()?),
-            },
+            next_number,
+            indexed,
+            follows: TreeHead { size, root: Hash(*root) },
             unfollowed,
             given_up,
-            next_bucket: u32::from_le_bytes(content[80..].try_into().ok()?),
+            next_bucket: u32::from_le_bytes(next_bucket.try_into().ok()?),
         })
     }
 
@@ -241,6 +278,7 @@ impl Meta {
         bytes.extend_from_slice(&self.log.0);
         bytes.extend_from_slice(&self.generation.to_le_bytes());
         bytes.extend_from_slice(&self.next_number.to_le_bytes());
+        bytes.extend(self.indexed.0.into_iter().flat_map(u64::to_le_bytes));
         bytes.extend_from_slice(&self.follows.size.to_le_bytes());
         bytes.extend_from_slice(&self.follows.root.0);
         bytes.extend_from_slice(&self.next_bucket.to_le_bytes());

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::Vacant;
 use std::ops::Range;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::cache::Tag;
 use super::index::{self, Entry, IndexRows};
 use super::pseudonym::{Pseudonym, Pseudonyms};
-use super::record::{Changes, Skipped};
+use super::record::{Changes, SIXTEENTHS, Skipped, sixteenth};
 use super::rows::{self, Person};
 use super::snapshot::{Change, Snapshot};
 use super::transaction_error::{TransactionError, damaged};
+use super::unindexed::Unindexed;
 use super::{Access, Shared, Vault};
 use bulla_crypto::group::{Missing, Whose};
 use bulla_crypto::subject::{Secret, Subject, SubjectKey};
@@ -85,11 +87,11 @@ impl Vault {
             return Ok(cached);
         }
         shared.snapshot(|snapshot| {
-            let (of, mut index) =
-                (Pseudonyms::new(shared.log, &snapshot.keys.pseudonym), IndexRows::default());
+            let (of, mut finder) =
+                (Pseudonyms::new(shared.log, &snapshot.keys.pseudonym), snapshot.finder()?);
             let found = |(subject, cached): (&&str, &Option<Subject>)| match cached {
                 Some(cached) => Ok(Some(cached.clone())),
-                None => snapshot.find_in(&mut index, of.of(subject)),
+                None => snapshot.find_with(&mut finder, of.of(subject)),
             };
             subjects.iter().zip(&cached).map(found).collect()
         })
@@ -207,40 +209,83 @@ impl Snapshot<'_> {
     }
 
     pub(super) fn find(&self, pseudonym: Pseudonym) -> Result<Option<Subject>, TransactionError> {
-        self.find_in(&mut IndexRows::default(), pseudonym)
+        self.find_with(&mut self.finder()?, pseudonym)
     }
 
     /// Those who have these pseudonyms, in their order; `None` where one of them is nobody's.
     fn find_all(&self, pseudonyms: &[Pseudonym]) -> Result<Option<Vec<Subject>>, TransactionError> {
-        let mut index = IndexRows::default();
+        let mut finder = self.finder()?;
         let find = |(place, pseudonym): (usize, &Pseudonym)| {
             yielding::point_of_loop(place);
-            self.find_in(&mut index, *pseudonym)
+            self.find_with(&mut finder, *pseudonym)
         };
         pseudonyms.iter().enumerate().map(find).collect()
     }
 
-    fn find_in(
+    /// What looks for people in this state of the vault.
+    ///
+    /// # Errors
+    /// Where the database cannot be read.
+    pub(super) fn finder(&self) -> Result<Finder, TransactionError> {
+        let unindexed = Unindexed::of(self.unindexed, self.txn, self.keys, &self.meta)?;
+        Ok(Finder { unindexed, index: IndexRows::default() })
+    }
+
+    fn find_with(
         &self,
-        index: &mut IndexRows,
+        finder: &mut Finder,
         pseudonym: Pseudonym,
     ) -> Result<Option<Subject>, TransactionError> {
-        for number in index.find(self.txn, self.keys, pseudonym)? {
-            match self.person(number)? {
-                Some(person) if person.pseudonym == pseudonym => {
-                    return Ok(Some(Subject { number, key: SubjectKey::new(person.key) }));
-                }
-                // Somebody else, whose pseudonym begins as this one.
-                Some(person) if person.pseudonym.half() == pseudonym.half() => {}
-                _ => {
-                    return Err(damaged(format!(
-                        "its index leads to number {number}, which is not that person's"
-                    )));
-                }
+        for number in finder.unindexed.find(pseudonym.half()) {
+            if let Some(found) = self.is_of(number, pseudonym)? {
+                return Ok(Some(found));
             }
         }
+        for number in finder.index.find(self.txn, self.keys, pseudonym)? {
+            if let Some(found) = self.is_of(number, pseudonym)? {
+                return Ok(Some(found));
+            }
+        }
+        finder.unindexed.require_all()?;
         Ok(None)
     }
+
+    /// Whoever has `number`, if that is their pseudonym; it begins as theirs does.
+    fn is_of(&self, number: u64, pseudonym: Pseudonym) -> Result<Option<Subject>, TransactionError> {
+        match self.person(number)? {
+            Some(person) if person.pseudonym == pseudonym => {
+                Ok(Some(Subject { number, key: SubjectKey::new(person.key) }))
+            }
+            // Somebody else, whose pseudonym begins as this one.
+            Some(person) if person.pseudonym.half() == pseudonym.half() => Ok(None),
+            _ => Err(damaged(format!("its index leads to number {number}, which is not that person's"))),
+        }
+    }
+
+    /// The numbers of all who have this pseudonym, those who are being erased too.
+    pub(super) fn numbers(
+        &self,
+        finder: &mut Finder,
+        pseudonym: Pseudonym,
+    ) -> Result<Vec<u64>, TransactionError> {
+        let mut numbers = finder.unindexed.find(pseudonym.half()).collect::<Vec<_>>();
+        numbers.extend(finder.index.find(self.txn, self.keys, pseudonym)?);
+        let mut found = Vec::new();
+        for number in numbers {
+            let person = rows::get(self.txn, self.keys, &self.meta, number)?;
+            found.extend(person.filter(|person| person.pseudonym == pseudonym).map(|_| number));
+        }
+        if found.is_empty() {
+            finder.unindexed.require_all()?;
+        }
+        Ok(found)
+    }
+}
+
+/// Looks for people: among those whom the index does not lead to yet, and in the index, of which each row is read once.
+pub(super) struct Finder {
+    unindexed: Arc<Unindexed>,
+    index: IndexRows,
 }
 
 impl Shared {
@@ -294,25 +339,21 @@ impl Shared {
 impl Change<'_, '_> {
     /// The subjects with these pseudonyms, in their order, from the vault as it is now or as somebody new.
     pub(super) fn resolve(&mut self, pseudonyms: &[Pseudonym]) -> Result<Vec<Subject>, TransactionError> {
-        let (mut index, mut new) = (IndexRows::default(), Vec::new());
         let mut met = HashMap::with_capacity(pseudonyms.len());
+        let mut new = Vec::new();
         // Another thread may have added a subject between our snapshot and our turn to write.
-        let snapshot = Snapshot {
-            txn: self.txn,
-            meta: self.meta.clone(),
-            keys: &self.keys,
-            erasing: self.erasing.clone(),
-        };
+        let snapshot = self.snapshot();
+        let mut finder = snapshot.finder()?;
         for (place, pseudonym) in pseudonyms.iter().enumerate() {
             yielding::point_of_loop(place);
             let Vacant(vacant) = met.entry(*pseudonym) else { continue };
-            let found = snapshot.find_in(&mut index, *pseudonym)?;
+            let found = snapshot.find_with(&mut finder, *pseudonym)?;
             if found.is_none() {
                 new.push(*pseudonym);
             }
             vacant.insert(found);
         }
-        for (pseudonym, subject) in new.iter().zip(self.add(&new, index)?) {
+        for (pseudonym, subject) in new.iter().zip(self.add(&new, &finder.unindexed)?) {
             met.insert(*pseudonym, Some(subject));
         }
         let given = pseudonyms.iter().map(|pseudonym| met.get(pseudonym).cloned().flatten());
@@ -320,8 +361,8 @@ impl Change<'_, '_> {
         given.ok_or_else(|| Error::unavailable("the vault gave somebody no number").into())
     }
 
-    /// Gives the next numbers to people who are new; `index` has the rows that they will be found by.
-    fn add(&mut self, new: &[Pseudonym], mut index: IndexRows) -> Result<Vec<Subject>, TransactionError> {
+    /// Gives the next numbers to people who are new; `unindexed` has those whom the index does not lead to before that.
+    fn add(&mut self, new: &[Pseudonym], unindexed: &Unindexed) -> Result<Vec<Subject>, TransactionError> {
         let first = self.meta.next_number;
         let end = first + new.len() as u64;
         if end > u64::from(u32::MAX) + 1 {
@@ -334,9 +375,45 @@ impl Change<'_, '_> {
         let people = self.people(new)?;
         rows::append(self.txn, &self.keys, &self.meta, &people)?;
         self.meta.next_number = end;
-        for (place, (number, pseudonym)) in (first..).zip(new).enumerate() {
+        let due = self.due(first);
+        if due.contains(&true) {
+            let new = (first..).zip(new).map(|(number, pseudonym)| Entry::of(number, *pseudonym));
+            self.index(&due, unindexed.entries(&self.meta).chain(new).collect())?;
+        }
+        let given = |(number, person): (u64, Person)| Subject { number, key: SubjectKey::new(person.key) };
+        Ok((first..).zip(people).map(given).collect())
+    }
+
+    /// Which sixteenths of the index are to take people in once the numbers from `first` on were given: one after the other, each time
+    /// that so many more were.
+    fn due(&self, first: u64) -> [bool; SIXTEENTHS] {
+        let mut due = [self.shared.index_every == 0; SIXTEENTHS];
+        let turn = |number: u64| number.checked_div(self.shared.index_every).unwrap_or_default();
+        let turns = turn(first)..turn(self.meta.next_number);
+        for turn in turns.take(SIXTEENTHS) {
+            due[usize::try_from(turn % SIXTEENTHS as u64).unwrap_or_default()] = true;
+        }
+        due
+    }
+
+    /// Has the index lead to everybody.
+    ///
+    /// # Errors
+    /// Where the vault is damaged, or cannot be written.
+    pub(super) fn index_all(&mut self) -> Result<(), TransactionError> {
+        let unindexed = self.snapshot().finder()?.unindexed;
+        unindexed.require_all()?;
+        self.index(&[true; SIXTEENTHS], unindexed.entries(&self.meta).collect())
+    }
+
+    /// Has those sixteenths of the index that are `due` lead to everybody; `entries` are those whom it does not lead to.
+    fn index(&mut self, due: &[bool; SIXTEENTHS], mut entries: Vec<Entry>) -> Result<(), TransactionError> {
+        entries.retain(|entry| due[sixteenth(entry.half)]);
+        // In the order of the index's buckets.
+        entries.sort_unstable();
+        let mut index = IndexRows::default();
+        for (place, entry) in entries.into_iter().enumerate() {
             yielding::point_of_loop(place);
-            let entry = Entry { half: pseudonym.half(), number: u32::try_from(number).unwrap_or(u32::MAX) };
             index.insert(self.txn, &self.keys, entry)?;
         }
         let mut crowded = index.write(self.txn)?;
@@ -344,11 +421,13 @@ impl Change<'_, '_> {
             let id = self.meta.next_bucket;
             self.meta.next_bucket =
                 id.checked_add(2).ok_or_else(|| Error::unavailable("no index bucket is left"))?;
-            self.provide(end - 1, self.meta.next_bucket)?;
+            self.provide(self.meta.next_number.saturating_sub(1), self.meta.next_bucket)?;
             crowded.extend(index::split(self.txn, &self.keys, bucket, [id, id + 1])?);
         }
-        let given = |(number, person): (u64, Person)| Subject { number, key: SubjectKey::new(person.key) };
-        Ok((first..).zip(people).map(given).collect())
+        for (indexed, _) in self.meta.indexed.0.iter_mut().zip(due).filter(|(_, due)| **due) {
+            *indexed = self.meta.next_number;
+        }
+        Ok(())
     }
 
     /// People with these pseudonyms, and fresh keys.

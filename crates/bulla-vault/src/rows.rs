@@ -20,7 +20,7 @@ use super::keys::{Keys, ROWS_LOG2, row_bucket};
 use super::pseudonym::Pseudonym;
 use super::record::{Meta, Skipped};
 use super::table::Table;
-use super::transaction::{ReadTransaction, WriteTransaction};
+use super::transaction::{MAX_ID, ReadTransaction, WriteTransaction};
 use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::subject::Secret;
 use bulla_crypto::yielding;
@@ -291,10 +291,42 @@ pub(super) fn each(
     txn: &ReadTransaction<'_>,
     keys: &Keys,
     meta: &Meta,
+    each: impl FnMut(u64, &Row) -> Result<(), TransactionError>,
+) -> Result<(), TransactionError> {
+    rows_from(txn, keys, meta, 0, each)
+}
+
+/// Shows `each` everybody who has the number `from` or a later one.
+///
+/// # Errors
+/// Where a row is damaged or missing.
+pub(super) fn each_from(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+    from: u64,
+    mut each: impl FnMut(u64, Pseudonym),
+) -> Result<(), TransactionError> {
+    rows_from(txn, keys, meta, row_of(from), |id, row| {
+        yielding::point();
+        let numbers = first_of(id).max(from)..first_of(id + 1);
+        for (number, pseudonym) in numbers.filter_map(|number| Some((number, row.pseudonym(number)?))) {
+            each(number, pseudonym);
+        }
+        Ok(())
+    })
+}
+
+/// As [`each`], from a row on.
+fn rows_from(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+    first: u64,
     mut each: impl FnMut(u64, &Row) -> Result<(), TransactionError>,
 ) -> Result<(), TransactionError> {
-    let (mut opener, mut next) = (RowOpener::new(keys), 0);
-    txn.all(Table::Rows, |id, bytes| {
+    let (mut opener, mut next) = (RowOpener::new(keys), first);
+    txn.range(Table::Rows, first..=MAX_ID, |id, bytes| {
         require_none_due(txn, keys, meta, next, id)?;
         next = id + 1;
         each(id, &opener.open(id, bytes)?.ok_or_else(|| TransactionError::Stale(broken(id)))?)

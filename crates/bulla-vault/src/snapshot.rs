@@ -1,6 +1,6 @@
 //! Work on one state of the database, with the keys that belong to it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::index::Bucket;
 use super::keys::{Keys, row_bucket};
@@ -8,6 +8,7 @@ use super::original::{Mark, Original};
 use super::record::{Changes, Erasing, Meta};
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::TransactionError;
+use super::unindexed::Unindexed;
 use super::{Known, Shared};
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -20,6 +21,8 @@ pub(super) struct Snapshot<'s> {
     pub(super) meta: Meta,
     pub(super) keys: &'s Keys,
     pub(super) erasing: Option<Erasing>,
+    /// What the process has of those whom the index does not lead to, of this state or another.
+    pub(super) unindexed: &'s Mutex<Arc<Unindexed>>,
 }
 
 /// A change of the database that nobody sees before it is durable.
@@ -52,7 +55,7 @@ impl Shared {
             let known = self.known();
             self.database.read(|txn| {
                 let (meta, erasing) = self.records(txn, keys, known)?;
-                work(&Snapshot { txn, meta, keys, erasing })
+                work(&Snapshot { txn, meta, keys, erasing, unindexed: &self.unindexed })
             })
         })
     }
@@ -184,6 +187,17 @@ impl Shared {
 }
 
 impl Change<'_, '_> {
+    /// What it changes, as it is so far.
+    pub(super) fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot {
+            txn: self.txn,
+            meta: self.meta.clone(),
+            keys: &self.keys,
+            erasing: self.erasing.clone(),
+            unindexed: &self.shared.unindexed,
+        }
+    }
+
     /// Makes sure that there is a key for the row of `number` and for every index bucket before `buckets`. The keys are durable
     /// when this returns, since nothing may be written under a key that a crash could take.
     pub(super) fn provide(&mut self, number: u64, buckets: u32) -> Result<(), TransactionError> {

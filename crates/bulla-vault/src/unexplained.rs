@@ -1,7 +1,8 @@
 //! Numbers that nobody has, and nothing says why: what told of their erasure is lost with the newest part of the log.
 //!
 //! - A number counts as one of these only where row and index agree that nobody has it. Where the index leads to it, its row is older than
-//!   the rest; that stays damage, as does a row that is missing or does not open.
+//!   the rest; that stays damage, as does a row that is missing or does not open. So it is with a number that the index does not lead to
+//!   yet: an erasure has it take in everybody.
 //! - They are left out only where somebody says that a part of the log is lost: otherwise they are damage too ([`super::Damage`]).
 
 use std::collections::BTreeSet;
@@ -51,10 +52,7 @@ impl Vault {
         self.check_writable()?;
         self.shared.change(|change| {
             if let Some(erased) = erased {
-                let erasing = change.erasing.clone();
-                let snapshot =
-                    Snapshot { txn: change.txn, meta: change.meta.clone(), keys: &change.keys, erasing };
-                let skipped = snapshot.skipped_with_unexplained(erased)?;
+                let skipped = change.snapshot().skipped_with_unexplained(erased)?;
                 skipped.write(change.txn, &change.keys)?;
             }
             change.meta.give_up(given_up)?;
@@ -79,7 +77,7 @@ impl Snapshot<'_> {
         let mut found = Skipped::default();
         self.txn.all(Table::Rows, |id, bytes| {
             let Some(row) = opener.open(id, bytes)? else { return Ok(()) };
-            let end = rows::first_of(id + 1).min(self.meta.next_number);
+            let end = rows::first_of(id + 1).min(self.meta.indexed.least());
             let nobodys = (rows::first_of(id)..end).filter(|number| row.pseudonym(*number).is_none());
             for number in nobodys.filter(|number| !gone.has(*number)) {
                 found.add(number, number + 1)?;

@@ -2,7 +2,7 @@
 //!
 //! Each row is authentic by itself, and so is what it was earlier under the same key. Where such an older row lies among newer ones,
 //! somebody is missing in it: while a key counts, people are only added under it. So an answer is whole where
-//! - the index leads to everybody who has a row, and has an entry for nobody else;
+//! - the index leads to everybody who has a row and one of the numbers that it is to lead to, and has an entry for nobody else;
 //! - every number that was given has a row with somebody in it, or is known to be nobody's any more.
 //!
 //! All of it is seen in one pass over all rows, in the transaction that answers. Who appends needs no such answer.
@@ -55,10 +55,10 @@ impl Vault {
 }
 
 impl Snapshot<'_> {
-    /// How many people have a row; `asked` is what the index says of some.
+    /// How many people have a row whom the index is to lead to; `asked` is what was found of some.
     ///
     /// # Errors
-    /// Where the index does not lead to one of these, or somebody is missing whom nothing says to be gone.
+    /// Where one of these was not found, or somebody is missing whom nothing says to be gone.
     fn people(
         &self,
         asked: &HashMap<Pseudonym, Option<u64>>,
@@ -75,7 +75,7 @@ impl Snapshot<'_> {
                     }
                     continue;
                 };
-                people += 1;
+                people += u64::from(meta.indexed.has(number, pseudonym.half()));
                 if number >= meta.next_number {
                     return Err(damaged(Damage::Beyond(number).to_string()));
                 }

@@ -528,7 +528,7 @@ fn locations(numbers: std::ops::Range<u32>) -> Vec<String> {
 pub(crate) fn with_little_room(place: &Place, arguments: &[&str]) -> Command {
     place.run("config", &["set", "segment_size", "64 KiB"]).exits(exit::DONE);
     let limit =
-        format!("--fsize={}:unlimited", largest(&place.path("audit.keys")).max(128 << 10) + (64 << 10));
+        format!("--fsize={}:unlimited", largest(&place.path("audit.keys")).max(64 << 10) + (64 << 10));
     command_under(&["prlimit", &limit], &place.arguments("append", arguments))
 }
 

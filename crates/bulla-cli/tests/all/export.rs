@@ -267,6 +267,8 @@ fn nobody_is_said_not_to_be_known_while_something_may_be_there_that_is_not_signe
     for erasure in ["on", "off"] {
         let place = Place::empty();
         place.run("init", &["--erasure", erasure]).exits(exit::DONE);
+        // The writer below signs nothing while it is asked.
+        place.run("config", &["set", "checkpoint_interval", "1 h"]).exits(exit::DONE);
         place.append(&[], ENTRIES.as_bytes()).exits(exit::DONE);
         let (file, (_, recipient)) = (place.write("out", b""), bulla::keys::identities::generate());
         let told = |tail: bool| {

@@ -18,15 +18,19 @@ impl Machine {
     fn new() -> Self {
         let machine = Faults::new();
         machine.store("keys").create_directory("").unwrap();
-        let settings = Settings::default();
+        let settings = Settings { index_every: 4, ..Settings::default() };
         Machine { place: tempfile::tempdir().unwrap(), machine, settings }
     }
 
-    /// A vault of six people.
+    /// A vault of six people, to some of whom the index does not lead.
     fn made() -> Self {
         let world = Self::new();
         world.create().unwrap();
-        fill(&world.open().unwrap(), "s", 6);
+        let vault = world.open().unwrap();
+        fill(&vault, "s", 6);
+        let meta = vault.shared.meta().unwrap();
+        assert!(meta.indexed.least() < meta.next_number && meta.indexed != record::Indexed::up_to(0));
+        drop(vault);
         world
     }
 

@@ -258,7 +258,7 @@ fn a_number_beyond_the_last_is_found() {
     let vault = world.open();
     fill(&vault, "s", 10);
     alter(&vault, |it| {
-        it.meta.next_number = 9;
+        (it.meta.next_number, it.meta.indexed) = (9, record::Indexed::up_to(9));
         Ok(())
     });
     let found = damage(&vault);
@@ -276,7 +276,7 @@ fn much_damage_does_not_take_much_memory() {
     let vault = world.open();
     fill(&vault, "s", 1500);
     alter(&vault, |it| {
-        it.meta.next_number = 0;
+        (it.meta.next_number, it.meta.indexed) = (0, record::Indexed::up_to(0));
         Ok(())
     });
     let checked = vault.check(&|_| true, &|_| ()).unwrap();
@@ -374,6 +374,7 @@ fn records_are_read_back() {
         log: LOG,
         generation: 0,
         next_number: 1 << 30,
+        indexed: record::Indexed(std::array::from_fn(|at| (1 << 29) + at as u64)),
         follows: head(1 << 50),
         unfollowed: Some(1 << 49),
         given_up: parts(64),
@@ -428,6 +429,7 @@ fn records_of_more_than_there_can_be_are_refused() {
         log: LOG,
         generation: 0,
         next_number: 3,
+        indexed: record::Indexed::up_to(3),
         follows: head(7),
         unfollowed: None,
         given_up: BTreeSet::new(),
@@ -436,6 +438,11 @@ fn records_of_more_than_there_can_be_are_refused() {
     let is_read = |unfollowed| Meta::decode(&Meta { unfollowed, ..meta.clone() }.encode()).is_some();
     assert!(is_read(None) && is_read(Some(6)) && is_read(Some(u64::MAX)));
     assert!(!is_read(Some(7)) && !is_read(Some(u64::MAX - 1)));
+    for at in 0..16 {
+        let mut beyond = meta.clone();
+        beyond.indexed.0[at] = 4;
+        assert!(Meta::decode(&beyond.encode()).is_none());
+    }
     for unfollowed in [None, Some(6)] {
         let with = |given_up| Meta { unfollowed, given_up, ..meta.clone() };
         for count in [0, 1, 64] {

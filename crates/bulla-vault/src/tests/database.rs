@@ -229,7 +229,7 @@ fn making_it_goes_on_where_it_was_cut_short() {
 fn a_file_with_another_schema_is_refused() {
     let changes = [
         "PRAGMA application_id = 7",
-        "PRAGMA user_version = 5",
+        "PRAGMA user_version = 6",
         "CREATE TABLE more (id INTEGER PRIMARY KEY)",
         "CREATE VIEW more AS SELECT 1",
         "CREATE INDEX more ON rows (sealed)",

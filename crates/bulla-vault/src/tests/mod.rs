@@ -12,6 +12,7 @@ mod resolve;
 mod sweep;
 mod traces;
 mod unexplained;
+mod unindexed;
 mod vectors;
 mod whole;
 

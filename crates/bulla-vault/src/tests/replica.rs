@@ -639,6 +639,7 @@ fn a_vault_that_is_refused_as_damaged_leaves_the_replica_as_it_was() {
         (
             |change| {
                 change.meta.next_number -= 1;
+                change.meta.indexed = record::Indexed::up_to(change.meta.next_number);
                 Ok(())
             },
             "beyond the last number",

@@ -21,7 +21,8 @@ struct Left {
 
 impl Left {
     fn new(killed: bool) -> Self {
-        let world = World::with(Settings { cache: 0, ..Settings::default() });
+        // The index leads to some of them alone.
+        let world = World::with(Settings { cache: 0, index_every: 6, ..Settings::default() });
         let vault = world.open();
         let mut people = Vec::new();
         let mut add = |prefix: &str, count| {

@@ -84,7 +84,7 @@ fn no_file_has_a_name_or_a_plain_hash_of_one() {
     drop(vault);
     let files = bytes(world.path());
     assert!(
-        has(&files, b"bullaVM4") && has(&files, b"bulla-vault-root-v1"),
+        has(&files, b"bullaVM5") && has(&files, b"bulla-vault-root-v1"),
         "the search finds what is there"
     );
     assert!(!has(&files, b"alice"));

@@ -100,6 +100,7 @@ fn records_are_the_other_implementation_s() {
         log,
         generation,
         next_number: 8201,
+        indexed: record::Indexed(std::array::from_fn(|at| 4096 + 8 * at as u64)),
         follows,
         unfollowed: None,
         given_up: BTreeSet::new(),
