@@ -19,6 +19,7 @@ mod rest;
 
 use super::losing::Named;
 use crate::format::config::LogConfig;
+use crate::format::event::Event;
 use crate::format::files;
 use crate::format::frame::{self, Head};
 use crate::format::path::PathId;
@@ -84,7 +85,16 @@ pub(super) fn set_aside_what_is_superseded(
     let also =
         of_rest.iter().skip(1).filter_map(|place| Some(place.path?.to_owned())).collect::<Vec<PathBuf>>();
     let Some(first) = others.first().filter(|_| !found.is_empty()) else { return Ok(()) };
-    let load = || Rest::load(join_paths((*first).clone(), None, &also, environment)?, config, keys);
+    let load = || {
+        let loaded = Rest::load(join_paths((*first).clone(), None, &also, environment)?, config, keys)?;
+        let Some(mut rest) = loaded else { return Ok::<_, Error>(None) };
+        for path in &found {
+            path.each_event(|commitment, event| {
+                event.map_or(Ok(()), |event| rest.learn(commitment, &event))
+            })?;
+        }
+        Ok(Some(rest))
+    };
     let Some(mut rest) = load()? else { return Ok(()) };
     if undo_opening(&others, &found, &rest, environment)? {
         let Some(again) = load()? else { return Ok(()) };
@@ -223,19 +233,27 @@ impl FoundPath {
 
     /// Whether an event there tells, or may tell, where a segment ends.
     fn explains(&self, segment: &str) -> Result<bool> {
-        for name in self.last.iter().chain(&self.behind) {
-            let mut cursor = Cursor::open(&*self.path, *name)?;
+        let mut explains = false;
+        self.each_event(|_, event| {
+            explains |= event.map_or(true, |event| event.explains().is_some_and(|(name, _)| name == segment));
+            Ok(())
+        })?;
+        Ok(explains)
+    }
+
+    /// Shows `each` the events there.
+    fn each_event(&self, mut each: impl FnMut(&Commitment, Result<Event>) -> Result<()>) -> Result<()> {
+        for name in segment::list(&*self.path)?.0 {
+            let mut cursor = Cursor::open(&*self.path, name)?;
             while let Some(Ok(head)) = cursor.peek()? {
                 if head.commitment.kind == FrameKind::Event {
                     let event = event_in(&cursor.locate(head.commitment.clone(), head.offset));
-                    if event.map_or(true, |event| event.explains().is_some_and(|(name, _)| name == segment)) {
-                        return Ok(true);
-                    }
+                    each(&head.commitment, event)?;
                 }
                 cursor.pass(&head);
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     /// Whether it has, whole, the frame that another path's segment should begin with.
@@ -318,12 +336,16 @@ impl FoundPath {
 
     /// Looks what the log has gone on without.
     fn plan(&self, rest: &Rest) -> Result<Plan> {
-        let ends = |name: SegmentName| Ok::<_, Error>(self.end(name, rest)?.map(|offset| (name, offset)));
+        let ends = |name: SegmentName| {
+            let end = rest.surely(|| self.end(name, rest), Option::is_some)?;
+            Ok::<_, Error>(end.map(|offset| (name, offset)))
+        };
         let mut cut = Vec::from_iter(self.last.map(ends).transpose()?.flatten());
         let counts_to = self.last.map_or(Ok(0), |name| rest.counts_to(name))?;
         let (mut aside, mut comes_to_nothing) = (Vec::new(), !cut.is_empty());
         for name in &self.behind {
-            match self.fate(*name, (rest, counts_to), comes_to_nothing)? {
+            let fate = || self.fate(*name, (rest, counts_to), comes_to_nothing);
+            match rest.surely(fate, |fate| *fate != SegmentFate::Stays)? {
                 SegmentFate::Stays => cut.extend(ends(*name)?),
                 SegmentFate::IsCopy => aside.push(*name),
                 SegmentFate::IsSuperseded => {

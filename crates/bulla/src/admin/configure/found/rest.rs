@@ -14,7 +14,7 @@ use crate::scan::manifest::{Frames, Manifest};
 use crate::scan::snapshot::Snapshot;
 use crate::write::recover::{self, lost::furthest_tree};
 use bulla_crypto::seal_chain::SealChain;
-use bulla_proof::commitment::{Commitment, LogId};
+use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_store::{Error, ErrorKind, Result, Store};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -30,10 +30,21 @@ pub(super) struct Rest {
     above: Vec<Commitment>,
     /// The segments whose ends events of those frames explain, and the offsets of these ends.
     explained: Vec<(String, u64)>,
-    /// The same of events of the tree, where none is damaged.
+    /// The same of the events of the tree that can be read.
     ends: BTreeMap<String, u64>,
+    /// The frames of the other events of the tree, and what is damaged of them; nothing of those that are missing.
+    untold: BTreeMap<u64, Option<String>>,
+    /// What an answer since the last decision rests on that one of those may tell otherwise.
+    doubt: Cell<Option<Doubt>>,
     /// The seals behind the last of those frames; nothing where what is signed is missing.
     pub(super) chain: Option<SealChain>,
+}
+
+/// A frame lies on a path, and an event that cannot be read may tell that it does not count there.
+#[derive(Clone, Copy)]
+struct Doubt {
+    frame: u64,
+    event: u64,
 }
 
 impl Rest {
@@ -62,16 +73,46 @@ impl Rest {
                 Err(error) if error.kind() == ErrorKind::Tampered && lacks_signed => Default::default(),
                 Err(error) => return Err(damaged(error)),
             };
-        let mut ends = BTreeMap::new();
-        let take = |_: &Commitment, event: Event| {
-            ends.extend(event.explains().map(|(name, end)| (name.to_owned(), end)))
-        };
-        match each_event_but(&manifest, 0, &missing, take) {
-            Err(error) if error.kind() != ErrorKind::Tampered => return Err(error),
-            read if read.is_err() => ends.clear(),
-            _ => {}
+        let (mut ends, mut untold) = (BTreeMap::new(), BTreeMap::new());
+        let mut frames = Frames::new(&manifest)?;
+        while let Some(placed) = frames.next()? {
+            let Commitment { kind, frame, .. } = placed.commitment;
+            if kind != FrameKind::Event {
+                continue;
+            }
+            if missing.contains(frame) {
+                untold.insert(frame, None);
+                continue;
+            }
+            match frames.event(placed) {
+                Ok(event) => ends.extend(end_in(&event)),
+                Err(error) if error.kind() == ErrorKind::Tampered => {
+                    untold.insert(frame, Some(error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(Some(Rest { state, manifest, missing, above, explained, ends, chain }))
+        Ok(Some(Rest {
+            state,
+            manifest,
+            missing,
+            above,
+            explained,
+            ends,
+            untold,
+            doubt: Cell::new(None),
+            chain,
+        }))
+    }
+
+    /// Takes in an event on a path that is found, if it is one of the tree that no other path tells.
+    pub(super) fn learn(&mut self, commitment: &Commitment, event: &Event) -> Result<()> {
+        let frame = commitment.frame;
+        if self.untold.contains_key(&frame) && self.commitment(frame)? == *commitment {
+            self.ends.extend(end_in(event));
+            self.untold.remove(&frame);
+        }
+        Ok(())
     }
 
     /// Whether a segment of a path that is found has, in the place of `frame` or behind it, what no other path has whole of the tree. What stands in its
@@ -127,7 +168,7 @@ impl Rest {
         }
     }
 
-    /// Whether another path has it, whole, in bytes that count. Those behind the tree were looked at.
+    /// Whether another path has it, whole, in bytes that count, as far as events tell ([`Rest::surely`]). Those behind the tree were looked at.
     pub(super) fn has_sound(&self, frame: u64) -> Result<bool> {
         if self.missing.contains(frame) {
             return Ok(false);
@@ -142,7 +183,11 @@ impl Rest {
                     Err(error) if error.kind() == ErrorKind::Tampered => Ok(false),
                     located => {
                         let located = located?;
-                        Ok(!self.is_behind_an_end(&located) && located.verify()?.is_ok())
+                        let counts = !self.is_behind_an_end(&located) && located.verify()?.is_ok();
+                        if counts && let Some((event, _)) = self.untold.range(frame..).next() {
+                            self.doubt.set(Some(Doubt { frame, event: *event }));
+                        }
+                        Ok(counts)
                     }
                 };
             }
@@ -155,6 +200,38 @@ impl Rest {
         let segment = located.segment.to_string();
         let explained = self.explained.iter().find(|(name, _)| *name == segment).map(|(_, end)| end);
         explained.or(self.ends.get(&segment)).is_some_and(|end| located.offset >= *end)
+    }
+
+    /// What is decided, if that does not rest on bytes of other paths of which a later event may tell that they do not count, or changes nothing.
+    ///
+    /// # Errors
+    /// `Refused` or `Tampered` where it does, and the event is missing, or damaged.
+    pub(super) fn surely<T>(
+        &self,
+        decide: impl FnOnce() -> Result<T>,
+        changes: impl FnOnce(&T) -> bool,
+    ) -> Result<T> {
+        self.doubt.set(None);
+        let decided = decide()?;
+        match self.doubt.take() {
+            Some(doubt) if changes(&decided) => Err(self.nothing_tells(doubt)),
+            _ => Ok(decided),
+        }
+    }
+
+    fn nothing_tells(&self, Doubt { frame, event }: Doubt) -> Error {
+        let name = self.name();
+        match self.untold.get(&event) {
+            Some(Some(damage)) => damaged(&name, Error::tampered(damage)),
+            _ => Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "nothing tells whether frame {frame} counts where {name} has it, or on a path that is found: the event in frame {event} may, \
+                     and no path that is there has it whole. Name the one that has it in the same change, or mend it; where it is gone for \
+                     good, copy the path that is found, and take the segment with frame {frame} away there before you name it"
+                ),
+            ),
+        }
     }
 
     /// Whether it has a segment of this name.
@@ -185,14 +262,12 @@ impl Rest {
     /// # Errors
     /// `Tampered` where no event does that can be read, and one is damaged.
     pub(super) fn explains(&self, name: &str) -> Result<bool> {
-        let mut explained = self.explained.iter().any(|(explained, _)| explained == name);
-        let explains = |event: Event| event.explains().is_some_and(|(segment, _)| segment == name);
-        match each_event_but(&self.manifest, 0, &self.missing, |_, event| explained |= explains(event)) {
-            Err(error) if error.kind() == ErrorKind::Tampered && !explained => {
-                Err(damaged(&self.name(), error))
-            }
-            Err(error) if error.kind() != ErrorKind::Tampered => Err(error),
-            _ => Ok(explained),
+        if self.explained.iter().any(|(explained, _)| explained == name) || self.ends.contains_key(name) {
+            return Ok(true);
+        }
+        match self.untold.values().flatten().next() {
+            Some(damage) => Err(damaged(&self.name(), Error::tampered(damage))),
+            None => Ok(false),
         }
     }
 
@@ -203,6 +278,11 @@ impl Rest {
             explains => explains,
         }
     }
+}
+
+/// The segment whose end an event explains, and that end.
+fn end_in(event: &Event) -> Option<(String, u64)> {
+    event.explains().map(|(name, end)| (name.to_owned(), end))
 }
 
 /// Why nothing is changed while that is damaged.
