@@ -262,7 +262,10 @@ impl Restore {
                 // One that comes to nothing says nothing of paths that are still lost.
                 let given_up = unknown.given_up.filter(|_| attempt.is_some());
                 if let Some((part, paths)) = given_up.zip(log.paths()) {
-                    paths.given_up_from(part.left.min(outlook.log.frames))?;
+                    let left = part.left.min(outlook.log.frames);
+                    // What the attempt had signed itself may have lain on a path that was lost before it was done.
+                    let own = outlook.lost_with_path.frames.last().map_or(0, |lost| lost.end);
+                    paths.given_up_from(left.max(own))?;
                 }
                 files::remove(&*keys, files::RESTORING)?;
             }

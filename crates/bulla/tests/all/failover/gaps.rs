@@ -226,6 +226,65 @@ fn less_may_be_left_than_when_giving_a_part_up_began() {
     no_cut_of_what_is_signed_next_is_opened(&world, "audit");
 }
 
+/// A path that took frames of the attempt is lost before that is done: what the attempt had signed there is lost with it.
+#[test]
+fn what_an_attempt_had_signed_may_be_lost_before_it_is_done() {
+    let made = World::new(&["/backup", "/other"]);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..4);
+    made.machine.fail_below("audit", Fault::NoSpace);
+    made.append_stepped(&log, 4..8);
+    log.close().unwrap();
+    let made = made.killed();
+    made.destroy("backup");
+    made.configure(&["/other"]).unwrap();
+    let step = if in_full() { 3 } else { 48 };
+    let mut has_lost = 0;
+    for (first, second) in (18..120).step_by(step).flat_map(|first| [(first, 53), (first, 56), (first, 59)]) {
+        // It goes from the first path to the other one, and back.
+        let begin = || {
+            let world = made.killed();
+            let now = world.machine.operations();
+            world.machine.fail_at(now + first, Fault::WriteFails);
+            world.machine.fail_at(now + first + second, Fault::WriteFails);
+            (world, now)
+        };
+        let (world, now) = begin();
+        if world.give_up().is_err() {
+            continue;
+        }
+        let length = world.machine.operations() - now;
+        let mut gone_on_with = None;
+        for stop in length - 8..length {
+            let (world, now) = begin();
+            world.machine.stop_at(now + stop);
+            let is_done = world.give_up().is_ok();
+            let world = world.killed();
+            if is_done || world.machine.read("audit.keys/restoring").is_none() {
+                continue;
+            }
+            world.destroy("other");
+            world.configure(&[]).unwrap();
+            let what = format!("{first}, {second}, {stop}");
+            if let Err(error) = world.go_on_giving_up() {
+                // Its checkpoint was lost as well.
+                assert!(error.to_string().contains("bulla restore --older-log"), "{what}: {error}");
+                continue;
+            }
+            let lost =
+                bulla::lost_frames_of(world.log()).map_err(|error| format!("{what}: {error}")).unwrap();
+            has_lost += usize::from(!lost.frames.is_empty());
+            gone_on_with = Some(world.killed());
+            let log = world.open_stepped().map_err(|error| format!("{what}: {error}")).unwrap();
+            log.close().unwrap();
+        }
+        if let Some(world) = gone_on_with {
+            no_cut_of_what_is_signed_next_is_opened(&world, "audit");
+        }
+    }
+    assert!(has_lost > 10, "{has_lost}");
+}
+
 /// An attempt of which nothing but its record is there.
 fn give_up_no_further_than_that_it_is_noted(world: &World) {
     world.machine.stop_at(world.machine.operations() + 8);
