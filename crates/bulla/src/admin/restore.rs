@@ -34,6 +34,7 @@ use crate::scan::given_up;
 use crate::scan::manifest::Manifest;
 use crate::scan::paths::{self, not_there};
 use crate::scan::snapshot::Snapshot;
+use crate::scan::stored_tree;
 use crate::write::engine::pins::PinAtHand;
 use crate::write::engine::{
     Directories, Engine, Vaults, after_resumed, check_kept_replicas, load_signing_key, mark_given_up, tuning,
@@ -43,6 +44,7 @@ use crate::write::tree_files;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::PartId;
 use bulla_crypto::recipients::Identity;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Paths, Store};
 use bulla_text::spelling::counted;
@@ -489,14 +491,19 @@ fn behind(keys: &dyn Store) -> Error {
     Error::new(ErrorKind::Refused, message)
 }
 
-/// Removes from each path what an attempt that comes to nothing has left of its tree there, where no checkpoint covers it.
+/// Removes from each path what an attempt that comes to nothing has left of its tree there, where no checkpoint covers it. Where nothing tells what the
+/// signed tree has, what is full stays: it may be all that is left of that.
 fn remove_tree_of_attempt(log: &Arc<dyn Store>, config: &LogConfig) -> Result<()> {
+    let Snapshot { checkpoint, .. } = Snapshot::of(log.clone())?;
+    let signed = TreeHead { size: checkpoint.size, root: checkpoint.root };
+    let nodes = stored_tree::nodes_of(&**log, signed)?;
     let paths = log.paths().map_or_else(|| vec![log.clone()], Paths::present);
-    for (index, path) in paths.iter().enumerate() {
+    for path in &paths {
         let checkpoint = read_note(&**path)?.and_then(|note| config.own_keys().open(&note).ok());
         let covered = checkpoint.map_or(0, |checkpoint| checkpoint.size);
-        let others = [&paths[..index], &paths[index + 1..]].concat();
-        tree_files::remove_of_another_tree(&**path, covered, &others)?;
+        tree_files::remove_of_another_tree(&**path, covered, |tile, full| {
+            Ok(nodes.as_ref().is_none_or(|nodes| stored_tree::is_under(nodes, tile, full)))
+        })?;
     }
     Ok(())
 }

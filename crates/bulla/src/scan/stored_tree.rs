@@ -127,13 +127,45 @@ pub(crate) fn root_at(store: &dyn Store, of: TreeHead, size: u64) -> Result<Opti
 /// # Errors
 /// As [`root_at`].
 pub(crate) fn root_at_without_tiles(store: &dyn Store, of: TreeHead, size: u64) -> Result<Option<Hash>> {
-    let below = |bundles: Range<u64>| {
+    let nodes = nodes_or_below(store, of.size / WIDTH)?;
+    root_over((of, size), nodes, |index, width| leaves_or_entries(store, index, width))
+}
+
+/// The nodes over the whole bundles of the tree `of`, with tiles made up in the same way; `None` where what is stored does not come to its root, so that
+/// it says nothing of it.
+///
+/// # Errors
+/// As [`root_at`].
+pub(crate) fn nodes_of(store: &dyn Store, of: TreeHead) -> Result<Option<Vec<Hash>>> {
+    let nodes = nodes_or_below(store, of.size / WIDTH)?;
+    let root =
+        root_over((of, of.size), nodes.clone(), |index, width| leaves_or_entries(store, index, width))?;
+    Ok(root.map(|_| nodes))
+}
+
+/// Whether a full tile or bundle, by its name and content, is of the tree with these nodes over its whole bundles.
+pub(crate) fn is_under(nodes: &[Hash], path: &str, content: &[u8]) -> bool {
+    let (level, index, hashes) = match tile::parse_path(path) {
+        Some(TilePath::Hashes(id)) => (id.level, id.index, tile::parse_tile(content, FULL_WIDTH).ok()),
+        Some(TilePath::Entries { index, .. }) => {
+            let entries = tile::parse_bundle(content, FULL_WIDTH).ok();
+            (0, index, entries.map(|entries| entries.into_iter().map(tree::leaf_hash).collect()))
+        }
+        None => return false,
+    };
+    let span = WIDTH.saturating_pow(u32::from(level));
+    let at = |index: u64| usize::try_from(index.saturating_mul(span)).unwrap_or(usize::MAX);
+    let under = nodes.get(at(index)..at(index.saturating_add(1)));
+    hashes.zip(under).is_some_and(|(hashes, under)| tile::tile_hash(&hashes) == tile::tile_hash(under))
+}
+
+/// The nodes over the first `count` bundles, where a tile that is missing or malformed is made up from what is below it.
+fn nodes_or_below(store: &dyn Store, count: u64) -> Result<Vec<Hash>> {
+    nodes_or(store, count, |bundles| {
         let node =
             |index| Ok(leaves_or_entries(store, index, FULL_WIDTH)?.map(|leaves| tile::tile_hash(&leaves)));
-        bundles.map(node).collect::<Result<Option<Vec<_>>>>()
-    };
-    let nodes = nodes_or(store, of.size / WIDTH, below)?;
-    root_over((of, size), nodes, |index, width| leaves_or_entries(store, index, width))
+        bundles.map(node).collect()
+    })
 }
 
 /// The root over the first `size` leaves, by the nodes over whole bundles and the leaves of others.

@@ -269,23 +269,19 @@ pub(crate) fn remove_beyond(log: &dyn Store, size: u64) -> Result<()> {
 }
 
 /// Removes, durably, what a path has of a tree with frames that came to nothing, beyond the `covered` ones of its own checkpoint: what is partial,
-/// and what is full, unless the log has the same `elsewhere`.
+/// and what is full, unless that, by its name and content, `is_of_log`.
 ///
 /// # Errors
 /// `Unavailable` where a file cannot be listed, read or removed.
 pub(crate) fn remove_of_another_tree(
     path: &dyn Store,
     covered: u64,
-    elsewhere: &[Arc<dyn Store>],
+    is_of_log: impl Fn(&str, &[u8]) -> Result<bool>,
 ) -> Result<()> {
     let mut directories = BTreeSet::new();
     for tile in stored_tree::beyond(path, covered)? {
-        let own = if is_full(&tile) { stored_tree::read(path, &tile)? } else { None };
-        let mut is_there = false;
-        for other in elsewhere.iter().filter(|_| own.is_some()) {
-            is_there |= stored_tree::read(&**other, &tile)? == own;
-        }
-        if is_there {
+        let full = if is_full(&tile) { stored_tree::read(path, &tile)? } else { None };
+        if full.map_or(Ok(false), |full| is_of_log(&tile, &full))? {
             continue;
         }
         let removed = path.remove(&tile);

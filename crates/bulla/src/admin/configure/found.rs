@@ -30,6 +30,7 @@ use crate::scan::checkpoint::read_note;
 use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
 use crate::scan::paths::join_paths;
+use crate::scan::stored_tree;
 use crate::write::recover::lost::furthest_tree;
 use crate::write::recover::{self, is_sound};
 use crate::write::tree_files;
@@ -397,11 +398,10 @@ impl FoundPath {
             let what = format!("setting {} aside", path.describe(&name.path()));
             move |error| Error::io(what, error)
         };
-        tree_files::remove_of_another_tree(
-            path,
-            self.covered,
-            std::slice::from_ref(&rest.manifest.snapshot.store),
-        )?;
+        let others = &*rest.manifest.snapshot.store;
+        tree_files::remove_of_another_tree(path, self.covered, |tile, own| {
+            Ok(stored_tree::read(others, tile)?.as_deref() == Some(own))
+        })?;
         for name in aside.into_iter().rev() {
             let aside = move_aside(path, name).map_err(failed(name))?;
             tell(&path.describe(&name.path()), &aside);

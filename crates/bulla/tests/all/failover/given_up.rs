@@ -4,6 +4,7 @@ use super::world::World;
 use crate::helpers::in_full;
 use bulla::{Entry, ErrorKind, Restore};
 use bulla_testkit::fault::Fault;
+use std::collections::BTreeMap;
 use tempfile::TempDir;
 
 const STATE: &str = "audit.keys/seal.state";
@@ -1202,4 +1203,93 @@ fn an_attempt_that_comes_to_nothing_leaves_nothing_of_its_tree() {
         }
     }
     assert!(had_more > 2, "{had_more}");
+}
+
+/// A log on three paths that has left the first one with 254 frames or so, has filled a tile since, and lost the path in use; and what lay there.
+fn with_a_full_tile_lost() -> (World, BTreeMap<String, Vec<u8>>) {
+    let made = World::new(&["/backup", "/other"]);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..1);
+    (1..254).for_each(|number| made.commit_stepped(&log, number).unwrap());
+    log.flush().unwrap();
+    made.machine.fail_below("audit", Fault::WriteFails);
+    made.append_stepped(&log, 254..266);
+    log.close().unwrap();
+    let made = made.killed();
+    let files = made.files_below("backup");
+    made.destroy("backup");
+    made.configure(&["/other"]).unwrap();
+    (made, files)
+}
+
+/// The attempt fills a tile on the first path, and on another one to which it goes on: neither makes the other's one of the log.
+#[test]
+fn a_full_tile_of_an_attempt_that_comes_to_nothing_is_removed_from_each_path() {
+    let (made, files) = with_a_full_tile_lost();
+    let is_of_attempt = |world: &World, path: &str| {
+        let tile = world.machine.read(&format!("{path}/tile/0/000"));
+        tile.is_some_and(|tile| tile != files["tile/0/000"])
+    };
+    let mut on_both = 0;
+    for stop in (0..).step_by(if in_full() { 1 } else { 3 }) {
+        let world = made.killed();
+        world.machine.fail_below("audit/tile/entries", Fault::WriteFails);
+        world.machine.stop_at(world.machine.operations() + stop);
+        let is_done = world.give_up().is_ok();
+        let world = world.killed();
+        if is_done {
+            break;
+        }
+        on_both += usize::from(is_of_attempt(&world, "audit") && is_of_attempt(&world, "other"));
+        world.put_back("backup", &files);
+        if let Err(error) = world.configure(&["/backup", "/other"]) {
+            assert!(error.to_string().contains("another history"), "{stop}: {error}");
+            break;
+        }
+        world.take_up().map(drop).unwrap_or_else(|error| panic!("{stop}: {error}"));
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 900..901);
+        log.close().unwrap();
+        world.check_contains((0..266).chain(900..901));
+    }
+    assert!(on_both > 2, "{on_both}");
+}
+
+/// A bundle may be all that is left to mend another one by.
+#[test]
+fn a_full_bundle_of_the_log_stays_where_an_attempt_comes_to_nothing() {
+    const BUNDLE: &str = "tile/entries/000";
+    let (made, files) = with_a_full_tile_lost();
+    let whole = &files[BUNDLE];
+    let mut damaged = whole.clone();
+    damaged[100] ^= 1;
+    let mut stayed = 0;
+    for stop in 0.. {
+        let world = made.killed();
+        world.machine.overwrite(&format!("audit/{BUNDLE}"), whole);
+        let state = world.machine.read(STATE);
+        world.machine.stop_at(world.machine.operations() + stop);
+        let is_done = world.give_up().is_ok();
+        let world = world.killed();
+        let is_left = || world.machine.read(&format!("audit/{BUNDLE}")).as_ref() == Some(whole);
+        // Opening removes what the signed tree has not got.
+        if is_done || !is_left() {
+            break;
+        }
+        if world.machine.read(STATE) == state {
+            continue;
+        }
+        world.machine.remove_file(&format!("other/{BUNDLE}"));
+        world.put_back("backup", &files);
+        world.configure(&["/backup", "/other"]).unwrap();
+        world.machine.overwrite(&format!("backup/{BUNDLE}"), &damaged);
+        assert_eq!(world.take_up().map(drop).unwrap_err().kind(), ErrorKind::Tampered, "{stop}");
+        assert!(is_left(), "{stop}");
+        world.machine.overwrite(&format!("backup/{BUNDLE}"), whole);
+        world.take_up().map(drop).unwrap_or_else(|error| panic!("{stop}: {error}"));
+        assert!(is_left(), "{stop}");
+        world.check(266);
+        stayed += 1;
+    }
+    assert!(stayed > 0);
 }
