@@ -14,6 +14,7 @@ use super::LogPaths;
 use crate::format::frame::{self, Head, ReadError};
 use crate::format::segment::{self, SegmentName};
 use crate::scan::stored_tree::Chunk;
+use bulla_proof::commitment::Commitment;
 use bulla_proof::tree;
 use bulla_store::{Store, StoreFile};
 use std::collections::{BTreeMap, HashMap};
@@ -202,7 +203,7 @@ impl LogPaths {
             let path = name.path();
             let twins = self.twins(&path).ok().filter(|twins| twins.len() > 1)?;
             let (one, other) = self.choose(&path, &twins).ok()?.differing?;
-            Some(differ(&path, &twins[one], &twins[other]))
+            Some(self.differ(&path, &twins[one], &twins[other]))
         };
         // A directory that is not listed is told of by whoever reads the segments.
         self.named_twice().unwrap_or_default().iter().filter_map(told).collect()
@@ -227,8 +228,51 @@ impl LogPaths {
                 is_read && !begins_with(&twins[main], &twins[*other]).unwrap_or(true)
             };
             let other = (0..twins.len()).filter(|other| *other != main).find(differs)?;
-            Some(differ(&path, &twins[main], &twins[other]))
+            Some(self.differ(&path, &twins[main], &twins[other]))
         }))
+    }
+
+    /// A sentence on two segments of one name of which neither is the beginning of the other.
+    fn differ(&self, path: &str, one: &Twin, other: &Twin) -> String {
+        let size = self.published_frames().unwrap_or(0);
+        let is_without = |twin: &Twin| self.is_without_first_frame(path, twin, size).unwrap_or(false);
+        let which = match (is_without(one), is_without(other)) {
+            (true, false) => Some(one),
+            (false, true) => Some(other),
+            _ => None,
+        };
+        let told = which.map_or_else(String::new, |twin| {
+            let name = twin.store.describe(path);
+            format!(
+                ". In the place of the first frame that the tree has there {name} has another one, or none"
+            )
+        });
+        let [one, other] = [one, other].map(|twin| twin.store.describe(path));
+        format!(
+            "{one} and {other} have one name, and differ: neither is the beginning of the other, so one of them was changed, or put there. \
+             What the tree knows is read from either{told}"
+        )
+    }
+
+    /// Whether a segment has, where a tree of `size` frames has its first one, another one, whole, or nothing; `None` where that cannot be told.
+    fn is_without_first_frame(&self, path: &str, twin: &Twin, size: u64) -> Option<bool> {
+        let first = name_of(path)?.first;
+        let head_at = |offset| frame::read_head(&*twin.file, offset, twin.length).ok();
+        let mut head = head_at(0)?;
+        if head.commitment.frame < first {
+            // The copy of an epoch's frame.
+            if head.end() == twin.length {
+                return Some(first < size);
+            }
+            head = head_at(head.end())?;
+        }
+        let Commitment { frame, log_id, body_length, body_digest, .. } = head.commitment;
+        if (frame, log_id) != (first, self.log) || frame >= size {
+            return None;
+        }
+        let of_tree = Chunk::load(self, frame, size).ok()?.agreed(frame)?;
+        let is_whole = frame::digest(&*twin.file, head.body_offset(), body_length).ok()? == body_digest;
+        Some(is_whole && head.encoded != of_tree)
     }
 
     /// The names of segments that several paths have, in order.
@@ -248,14 +292,6 @@ impl LogPaths {
         }
         Ok(counts.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name).collect())
     }
-}
-
-fn differ(path: &str, one: &Twin, other: &Twin) -> String {
-    let [one, other] = [one, other].map(|twin| twin.store.describe(path));
-    format!(
-        "{one} and {other} have one name, and differ: neither is the beginning of the other, so one of them was changed, or put there. \
-         What the tree knows is read from either"
-    )
 }
 
 /// The name of the segment at a path in the log's directory, if it is one.

@@ -325,3 +325,51 @@ fn what_follows_other_frames_than_the_log_has_is_no_damage_either() {
     // What came before lay on the first path.
     assert_eq!(world.salvaged(), BTreeSet::from([200]));
 }
+
+/// The attempt has begun a segment by the name of one on the path that is found. The message tells which of the two is none of the log's.
+#[test]
+fn a_segment_of_an_attempt_that_comes_to_nothing_is_told_from_that_of_the_log() {
+    let made = World::new(&["/backup"]);
+    let log = made.open_stepped().unwrap();
+    made.append_stepped(&log, 0..4);
+    (4..6).for_each(|number| made.commit_stepped(&log, number).unwrap());
+    made.machine.fail_below("audit", Fault::WriteFails);
+    made.append_stepped(&log, 6..10);
+    log.close().unwrap();
+    let made = made.killed();
+    let files = made.files_below("backup");
+    made.destroy("backup");
+    made.configure(&[]).unwrap();
+    let mut refused = 0;
+    for stop in 0.. {
+        let world = made.killed();
+        world.machine.stop_at(world.machine.operations() + stop);
+        let is_done = world.give_up().is_ok();
+        let world = world.killed();
+        if is_done {
+            break;
+        }
+        world.put_back("backup", &files);
+        if let Err(error) = world.configure(&["/backup"]) {
+            assert!(error.to_string().contains("another history"), "{stop}: {error}");
+            break;
+        }
+        if let Err(error) = world.take_up() {
+            let name = "segments/00000000000000000004.seg";
+            let told = error.to_string();
+            assert!(
+                told.contains(&format!("backup/{name} and audit/{name} have one name")),
+                "{stop}: {told}"
+            );
+            refused += 1;
+            assert!(told.contains(&format!("audit/{name} has another one, or none")), "{stop}: {told}");
+            world.machine.remove_file(&format!("audit/{name}"));
+            world.take_up().map(drop).unwrap_or_else(|error| panic!("{stop}: {error}"));
+        }
+        let log = world.open_stepped().unwrap();
+        world.append_stepped(&log, 10..11);
+        log.close().unwrap();
+        world.check(11);
+    }
+    assert!(refused > 20, "{refused}");
+}
