@@ -236,7 +236,7 @@ impl Snapshot<'_> {
         finder: &mut Finder,
         pseudonym: Pseudonym,
     ) -> Result<Option<Subject>, TransactionError> {
-        for number in finder.unindexed.find(pseudonym.half()) {
+        for number in finder.unindexed.find(pseudonym.half(), &self.meta) {
             if let Some(found) = self.is_of(number, pseudonym)? {
                 return Ok(Some(found));
             }
@@ -268,7 +268,7 @@ impl Snapshot<'_> {
         finder: &mut Finder,
         pseudonym: Pseudonym,
     ) -> Result<Vec<u64>, TransactionError> {
-        let mut numbers = finder.unindexed.find(pseudonym.half()).collect::<Vec<_>>();
+        let mut numbers = finder.unindexed.find(pseudonym.half(), &self.meta).collect::<Vec<_>>();
         numbers.extend(finder.index.find(self.txn, self.keys, pseudonym)?);
         let mut found = Vec::new();
         for number in numbers {

@@ -36,7 +36,7 @@ pub(super) struct Unindexed {
 }
 
 impl Unindexed {
-    /// Those of the state of the database that `meta` is of, which is committed. `kept` is what the process has of another state; it has them
+    /// Those of the state of the database that `meta` is of, which is committed, and maybe of a later one. `kept` is what the process has of another state; it has them
     /// afterwards.
     ///
     /// # Errors
@@ -98,10 +98,11 @@ impl Unindexed {
         Ok(())
     }
 
-    /// The numbers of those whose pseudonym begins so: mostly one or none.
-    pub(super) fn find(&self, half: Half) -> impl Iterator<Item = u64> {
+    /// The numbers of those whose pseudonym begins so, in the state that `meta` is of: mostly one or none. It may have people of a later one.
+    pub(super) fn find(&self, half: Half, meta: &Meta) -> impl Iterator<Item = u64> {
         let alike = self.people.iter_hash(hash(half)).filter(move |entry| entry.half == half);
-        alike.map(|entry| u64::from(entry.number))
+        let given = meta.next_number;
+        alike.map(|entry| u64::from(entry.number)).filter(move |number| *number < given)
     }
 
     /// That nobody is missing.

@@ -188,7 +188,24 @@ fn a_transaction_that_fails_leaves_nobody_in_memory_whom_the_vault_does_not_have
     assert_found(&vault, &["s0", "s1", "s2", "t8"].map(str::to_owned));
 }
 
-/// Threads that look, add and erase at the same time, over states of which each may see an older one.
+/// Whoever still reads an older state does not find whom a newer one has, which is in memory by then, and takes nothing for damaged.
+#[test]
+fn an_older_state_has_nobody_of_a_newer_one() {
+    let world = world(1000);
+    let vault = world.open();
+    fill(&vault, "s", 3);
+    let before = vault.shared.snapshot(|it| {
+        assert!(it.finder().is_ok());
+        assert_eq!(number(&vault, "new"), 3);
+        assert_eq!(vault.find("new").unwrap().unwrap().number, 3);
+        let of = |name: &str| pseudonym::Pseudonym::of(name, LOG, &it.keys.pseudonym);
+        let numbers = it.numbers(&mut it.finder()?, of("new"))?;
+        Ok((it.find(of("new"))?.map(|subject| subject.number), numbers, it.find(of("s2"))?.is_some()))
+    });
+    assert_eq!(before.unwrap(), (None, vec![], true));
+}
+
+/// Threads that look and add at the same time, over states of which each may see an older one.
 #[test]
 fn threads_find_whom_others_add() {
     let rounds = if in_full() { 400 } else { 40 };
