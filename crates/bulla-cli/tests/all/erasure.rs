@@ -13,6 +13,8 @@ use std::path::Path;
 /// A log of a hundred entries of ten people.
 fn filled() -> Place {
     let place = Place::new();
+    // One block, however slow the machine.
+    place.run("config", &["set", "linger", "10 s"]).exits(exit::DONE);
     place.append(&[], &lines(0..100)).exits(exit::DONE);
     place
 }

@@ -5,6 +5,8 @@ use crate::support::{Place, command, copy, exit, finish, lines};
 /// A log whose key directory is from before an entry and an erasure.
 fn with_older_keys() -> Place {
     let place = Place::new();
+    // What is appended at once is one block, however slow the machine.
+    place.run("config", &["set", "linger", "10 s"]).exits(exit::DONE);
     place.append(&[], &lines(0..2)).exits(exit::DONE);
     copy(&place.path("audit.keys"), &place.path("older"));
     place.append(&[], &lines(2..3)).exits(exit::DONE);
