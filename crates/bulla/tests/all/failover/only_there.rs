@@ -17,20 +17,22 @@ fn goes_on_whole(world: &World, number: u64) {
 
 /// A sync fails on the first path, and its bytes are there all the same; the second path takes the frame, and fails before a checkpoint lies there, so that
 /// the first one takes over again. What a failed sync has left in memory may be gone later, so the frame counts on the second path alone.
+fn taken_over_again(fault: Fault) -> World {
+    let world = World::new(&["/backup"]);
+    let log = world.open_stepped().unwrap();
+    world.append_stepped(&log, 0..4);
+    world.machine.fail_below("audit/segments", fault);
+    world.commit_stepped(&log, 4).unwrap();
+    world.machine.heal();
+    world.machine.fail_below("backup", Fault::NoSpace);
+    world.commit_stepped(&log, 5).unwrap();
+    log.close().unwrap();
+    world.killed()
+}
+
 #[test]
 fn what_lies_behind_an_end_that_an_event_tells_of_is_no_copy() {
-    let lives = [Fault::SyncFails, Fault::WritePersistsButFails].map(|fault| {
-        let world = World::new(&["/backup"]);
-        let log = world.open_stepped().unwrap();
-        world.append_stepped(&log, 0..4);
-        world.machine.fail_below("audit/segments", fault);
-        world.commit_stepped(&log, 4).unwrap();
-        world.machine.heal();
-        world.machine.fail_below("backup", Fault::NoSpace);
-        world.commit_stepped(&log, 5).unwrap();
-        log.close().unwrap();
-        world.killed()
-    });
+    let lives = [Fault::SyncFails, Fault::WritePersistsButFails].map(taken_over_again);
     for (life, lost) in lives.iter().flat_map(|life| [(life, "audit"), (life, "backup")]) {
         let world = life.killed();
         let files = world.files_below(lost);
@@ -168,16 +170,7 @@ fn where_the_event_of_an_end_is_lost_no_copy_is_set_aside() {
 /// Any byte on the path that stayed is damaged while the other one is named again, and mended after that.
 #[test]
 fn where_the_event_of_an_end_is_damaged_no_copy_is_set_aside() {
-    let world = World::new(&["/backup"]);
-    let log = world.open_stepped().unwrap();
-    world.append_stepped(&log, 0..4);
-    world.machine.fail_below("audit/segments", Fault::SyncFails);
-    world.commit_stepped(&log, 4).unwrap();
-    world.machine.heal();
-    world.machine.fail_below("backup", Fault::NoSpace);
-    world.commit_stepped(&log, 5).unwrap();
-    log.close().unwrap();
-    let life = world.killed();
+    let life = taken_over_again(Fault::SyncFails);
     let files = life.files_below("backup");
     life.destroy("backup");
     life.configure(&[]).unwrap();
